@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +23,19 @@ from benchmarks.report import BenchReport, ComparisonRow, Goal
 _RTOL, _ATOL, _CALLS = 1e-8, 1e-10, 3
 #: Methods of SciPy; the first one is its default.
 _METHODS = ("RK45", "DOP853", "LSODA")
+#: Program that prints the processor times of the first calls of all problems, with an empty code cache.
+_FIRST_CALLS = """
+import json, time
+import livens as lv
+from benchmarks.initial_value import PROBLEMS
+lv.solve_ivp(lambda t, y: -y, (0.0, 1.0), [1.0])
+times = []
+for _, fun, end, y0 in PROBLEMS:
+    start = time.process_time()
+    lv.solve_ivp(fun, (0.0, end), y0)
+    times.append(time.process_time() - start)
+print(json.dumps(times))
+"""
 
 
 def _lotka_volterra(t: float, y: Any) -> Any:
@@ -62,6 +81,7 @@ class InitialValueProblems:
 
     def __init__(self) -> None:
         self._times = {(name, method): Minimum() for name, *_ in PROBLEMS for method in ("livens", *_METHODS)}
+        self._call, self._first_calls = Minimum(), list[float]()
 
     def run_round(self, first: bool, log: Log) -> None:
         from scipy.integrate import solve_ivp
@@ -74,6 +94,17 @@ class InitialValueProblems:
                 self._add(name, "livens", lambda: lv.solve_ivp(fun, (0.0, end), y0, **options))
                 for method in _METHODS:
                     self._add(name, method, lambda: solve_ivp(fun, (0.0, end), y0, method=method, **options))
+
+        if first:
+            with tempfile.TemporaryDirectory() as cache:
+                environment = {**os.environ, "LIVENS_CACHE_DIR": cache}
+                command = [sys.executable, "-c", _FIRST_CALLS]
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+            self._first_calls = json.loads(done.stdout)
+        for _ in range(10 * _CALLS):
+            start = time.process_time()
+            lv.solve_ivp(_pendulum, (0.0, 1e-3), [3.0, 0.0])
+            self._call.add(time.process_time() - start)
 
     def _add(self, name: str, method: str, call: Callable[[], Any]) -> None:
         start = time.process_time()
@@ -88,3 +119,11 @@ class InitialValueProblems:
             case = f"solve_ivp, {name}, rtol {_RTOL:g}"
             report.lines.append(ComparisonRow(case, ours, "ms", Goal(">=", 5), "SciPy RK45", theirs["RK45"]))
             report.lines.append(ComparisonRow(case, ours, "ms", Goal(">=", 1), f"SciPy {fastest}", theirs[fastest]))
+        report.lines.append(
+            ComparisonRow("solve_ivp, warm call of one step", 1e3 * self._call.value, "ms", Goal("<=", 0.4))
+        )
+        for name, value, limit in (
+            ("median", statistics.median(self._first_calls), 0.25),
+            ("worst", max(self._first_calls), 5.0),
+        ):
+            report.lines.append(ComparisonRow(f"solve_ivp, first call, {name}", value, "s", Goal("<=", limit)))

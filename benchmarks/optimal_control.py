@@ -1,88 +1,186 @@
 """Optimal control beside direct collocation with CasADi's Opti: cost error, iterations and processor time.
 
-Run with ``python benchmarks/optimal_control.py``. Every line is the best processor time of several interleaved
-repetitions, with setting up. Both sides use IPOPT with the same tolerances and the straight line as guess. Opti is used
-with ``expand``.
+Run with ``python -m benchmarks.optimal_control [names]``. Every line is the best processor time of several interleaved
+repetitions, with setting up. Both sides use IPOPT with the same tolerances, and the straight line or the path of the
+problem as guess. Opti is used with ``expand``. Its ordinary differential equations are derived from the energies of the
+models, but for the satellite, which has Euler's equations. Opti has no equations for the closed loops of the five-bar.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
 import livens as lv
+from livens.models.equations_of_motion import equations_of_motion
+from livens.problems.satellite_reorientation import _BIAS
 
-#: Cost of the cart-pole swing-up with gauss-3 on 240 steps, and largest radius of the orbit transfer.
-CART_POLE_COST, ORBIT_RADIUS = 58.807667, 1.52524628
-REPETITIONS = 5
+REPETITIONS = 3
 IPOPT: dict[str, Any] = {"tol": 1e-9, "constr_viol_tol": 1e-10, "max_iter": 1000, "print_level": 0, "sb": "yes"}
+#: Costs on fine meshes: gauss-3 (orbit transfer: Bryson and Ho give the radius 1.525; satellite: livens-variational).
+REFERENCES = {
+    "cart-pole-swing-up": 58.807667,
+    "acrobot-swing-up": 23.21959,
+    "satellite-reorientation": 6.6146,
+    "five-bar-point-to-point": 29.53,
+    "arm-point-to-point": 0.013642,
+    "low-thrust-transfer": -1.52524628,
+    "pumping-a-swing": -2.00143,
+}
 
 
-def cart_pole_rhs(x: ca.SX, u: ca.SX, t: ca.SX) -> ca.SX:
-    """Return the vector field of the cart-pole."""
-    M, m, length, g = 1.0, 0.3, 0.5, 9.81
-    c, s = ca.cos(x[1]), ca.sin(x[1])
-    mass = ca.blockcat([[M + m, m * length * c], [m * length * c, m * length**2]])
-    return ca.vertcat(x[2:], ca.solve(mass, ca.vertcat(u + m * length * s * x[3] ** 2, -m * g * length * s)))
+@dataclass(frozen=True)
+class Ode:
+    """Control problem of an ordinary differential equation, for Opti."""
+
+    rhs: ca.Function  # (x, u, t) -> x'
+    start: Any  # states; None if free
+    end: Callable[[Any], Any]  # expressions that are zero at the end
+    inputs: tuple[Any, Any]  # bounds
+    t_end: float | tuple[float, float]
+    guess: Callable[[float], Any]  # relative time -> x
+    guess_u: Callable[[float], Any] = lambda s: 0.0
+    running: Callable[[Any], Any] = lambda u: 0.0  # of the inputs
+    final: Callable[[Any, Any], Any] = lambda x, T: 0.0
+    path: tuple[int, float, float] | None = None  # bounded state
+    periodic: bool = False
 
 
-def orbit_rhs(x: ca.SX, u: ca.SX, t: ca.SX) -> ca.SX:
-    """Return the vector field of the orbit transfer: radius, radial and tangential velocity."""
-    a = 0.1405 / (1 - 0.07487 * t)
-    return ca.vertcat(x[1], x[2] ** 2 / x[0] - 1 / x[0] ** 2 + a * ca.sin(u), -x[1] * x[2] / x[0] + a * ca.cos(u))
+def lagrangian_rhs(model: lv.System) -> ca.Function:
+    """Return ``(q, v)' = (v, M^-1 (F - dV/dq - ...))`` of a system without constraints, by SX."""
+    d = equations_of_motion(model)
+    u = ca.SX.sym("u", model.parameter_table.lookup(_input_name(model)).slices[0].stop - _first(model))
+    k = ca.SX(ca.DM(model.parameter_vector()))
+    k[_first(model) : _first(model) + u.numel()] = u
+    momentum = ca.gradient(d.T, d.v)
+    mass = ca.jacobian(momentum, d.v)
+    force = d.F - ca.gradient(d.R, d.v) + ca.gradient(d.T - d.V, d.q) - ca.jacobian(momentum, d.q) @ d.v
+    acceleration = ca.substitute(ca.solve(mass, force), d.k, k)
+    return ca.Function("f", [ca.vertcat(d.q, d.v), u, d.t], [ca.vertcat(d.v, acceleration)])
 
 
-def collocation(case: str, n_steps: int, method: str) -> tuple[float, int]:
-    """Solve a case by collocation in Opti; return cost and iterations."""
-    is_cart = case == "cart-pole"
-    n, t_end, bounds = (4, 2.0, (-20, 20)) if is_cart else (3, 3.32, (-4, 8))
-    x_, u_, t_ = ca.SX.sym("x", n), ca.SX.sym("u"), ca.SX.sym("t")
-    f = ca.Function("f", [x_, u_, t_], [(cart_pole_rhs if is_cart else orbit_rhs)(x_, u_, t_)])
+def _input_name(model: lv.System) -> str:
+    return "phi" if "phi" in model.parameters else "u"
 
-    def path(s: float) -> list[float]:
-        return [s, np.pi * s, 0.5, np.pi / 2] if is_cart else [1 + 0.5 * s, 0.2, 1 - 0.2 * s]
 
-    opti, h = ca.Opti(), t_end / n_steps
-    X = opti.variable(n, n_steps + 1)
-    opti.subject_to(X[:, 0] == (np.zeros(4) if is_cart else [1, 0, 1]))
-    cost: Any = 0
+def _first(model: lv.System) -> int:
+    return int(model.parameter_table.lookup(_input_name(model)).slices[0].start)
+
+
+def satellite_ode() -> Ode:
+    """Return Euler's equations of the satellite: quaternion, angular velocity, momenta of the wheels."""
+    parameters = lv.problems.load("satellite-reorientation").model.parameters
+    J, x, u = np.array(parameters["J"]), ca.SX.sym("x", 10), ca.SX.sym("u", 3)
+    e0, e, w, p = x[0], x[1:4], x[4:7], x[7:10]
+    rate = ca.vertcat(-ca.dot(e, w) / 2, (e0 * w + ca.cross(e, w)) / 2)
+    spin = (-u - ca.cross(w, J * w + p)) / J
+    rhs = ca.Function("f", [x, u, ca.SX.sym("t")], [ca.vertcat(rate, spin, u)])
+    axis, angle = np.array([1.0, 2.0, 3.0]) / np.sqrt(14), 2.4
+    p0, pv = np.cos(angle / 2), np.sin(angle / 2) * axis
+
+    def guess(s: float) -> np.ndarray:
+        half = s * angle / 2
+        return np.concatenate([[np.cos(half)], np.sin(half) * axis, np.zeros(3), _BIAS])
+
+    return Ode(
+        rhs, guess(0.0), lambda x: ca.vertcat(p0 * x[1:4] - x[0] * pv - ca.cross(pv, x[1:4]), x[4:7]), (-1, 1),
+        (3.0, 20.0), guess, final=lambda x, T: T,
+    )  # fmt: skip
+
+
+def ode_of(name: str) -> Ode | None:
+    """Return the control problem of a built-in problem as an ordinary differential equation."""
+    if name == "satellite-reorientation":
+        return satellite_ode()
+    problem = lv.problems.load(name)
+    if name == "five-bar-point-to-point":
+        return None
+    control, rhs = problem.control, lagrangian_rhs(problem.model)
+    n = rhs.size1_in(0) // 2
+    if name == "low-thrust-transfer":
+
+        def radius(x: Any) -> Any:
+            return ca.norm_2(x[:2])
+
+        def orbit(s: float) -> np.ndarray:
+            r, angle = 1 + 0.5 * s, 2.4 * s
+            return np.array([r * np.cos(angle), r * np.sin(angle), -np.sin(angle), np.cos(angle)])
+
+        return Ode(
+            rhs, orbit(0.0), lambda x: ca.vertcat(ca.dot(x[:2], x[2:]), ca.dot(x[2:], x[2:]) * radius(x) - 1), (-4, 8),
+            control["t_end"], orbit, guess_u=lambda s: 0.5 + 5 * s, final=lambda x, T: -radius(x),
+        )  # fmt: skip
+    if name == "pumping-a-swing":
+        return Ode(
+            rhs, None, lambda x: x, (-30, 0), (0.7, 1.6),
+            lambda s: [0.6 * np.cos(np.pi * s), 1.0, -0.6 * 3 * np.sin(np.pi * s), 0.0], guess_u=lambda s: -9.81,
+            final=lambda x, T: x[0], path=(1, 0.9, 1.1), periodic=True,
+        )  # fmt: skip
+    start = np.concatenate([control["start"]["q0"], np.zeros(n)])
+    end = np.concatenate([control["end"]["q"], np.zeros(n)])
+    low, high = control["inputs"]["u"]
+    weights = 1 / np.asarray(high) ** 2 if name.startswith("arm") else 1.0
+    return Ode(
+        rhs, start, lambda x: x - end, (low, high), control["t_end"],
+        lambda s: start + (end - start) * (3 * s**2 - 2 * s**3 if name.startswith("arm") else s),
+        running=lambda u: ca.sum1(weights * u**2), path=(0, -2.0, 2.0) if name.startswith("cart") else None,
+    )  # fmt: skip
+
+
+def collocation(ode: Ode, n_steps: int, method: str) -> tuple[float, int]:
+    """Solve a problem in Opti by the trapezoidal rule or by collocation of degree 3; return cost and iterations."""
+    n, n_inputs = ode.rhs.size1_in(0), ode.rhs.size1_in(1)
+    opti, is_free = ca.Opti(), isinstance(ode.t_end, tuple)
+    T: Any = opti.variable() if is_free else ode.t_end
+    if isinstance(ode.t_end, tuple):
+        opti.subject_to(opti.bounded(ode.t_end[0], T, ode.t_end[1]))
+        opti.set_initial(T, np.sqrt(ode.t_end[0] * ode.t_end[1]))
+    h, X = T / n_steps, opti.variable(n, n_steps + 1)
     for i in range(n_steps + 1):
-        opti.set_initial(X[:, i], path(i / n_steps))
+        opti.set_initial(X[:, i], ode.guess(i / n_steps))
+    if ode.start is not None:
+        opti.subject_to(X[:, 0] == ode.start)
+    if ode.path is not None:
+        opti.subject_to(opti.bounded(ode.path[1], X[ode.path[0], 1:], ode.path[2]))
+    cost: Any = 0
     if method == "trapezoid":
-        U = opti.variable(1, n_steps + 1)
-        slopes = [f(X[:, i], U[i], h * i) for i in range(n_steps + 1)]
+        U = opti.variable(n_inputs, n_steps + 1)
+        slopes = [ode.rhs(X[:, i], U[:, i], h * i) for i in range(n_steps + 1)]
         for i in range(n_steps):
             opti.subject_to(X[:, i + 1] == X[:, i] + h / 2 * (slopes[i] + slopes[i + 1]))
-            cost += h / 2 * (U[i] ** 2 + U[i + 1] ** 2)
+            cost += h / 2 * (ode.running(U[:, i]) + ode.running(U[:, i + 1]))
     else:
-        d = 3
-        tau = ca.collocation_points(d, method)
+        degree = 3
+        tau = ca.collocation_points(degree, method)
         C, D, B = ca.collocation_coeff(tau)
-        U, S = opti.variable(1, d * n_steps), opti.variable(n, d * n_steps)
+        U, S = opti.variable(n_inputs, degree * n_steps), opti.variable(n, degree * n_steps)
         for i in range(n_steps):
-            stages = S[:, i * d : (i + 1) * d]
+            stages = S[:, i * degree : (i + 1) * degree]
+            columns = [U[:, i * degree + j] for j in range(degree)]
+            slope = ca.horzcat(*(ode.rhs(stages[:, j], columns[j], h * (i + tau[j])) for j in range(degree)))
             Z = ca.horzcat(X[:, i], stages)
-            slope = ca.horzcat(*(f(stages[:, j], U[i * d + j], h * (i + tau[j])) for j in range(d)))
             opti.subject_to(ca.vec(Z @ C) == ca.vec(h * slope))
             opti.subject_to(X[:, i + 1] == Z @ D)
-            cost += h * sum(B[j] * U[i * d + j] ** 2 for j in range(d))
-            for j in range(d):
-                opti.set_initial(stages[:, j], path((i + tau[j]) / n_steps))
-    opti.subject_to(opti.bounded(bounds[0], U, bounds[1]))
-    if is_cart:
-        opti.subject_to(opti.bounded(-2, X[0, 1:], 2))
-        opti.subject_to(X[:, -1] == [1, np.pi, 0, 0])
-        opti.minimize(cost)
+            cost += h * sum(B[j] * ode.running(columns[j]) for j in range(degree))
+            for j in range(degree):
+                opti.set_initial(stages[:, j], ode.guess((i + tau[j]) / n_steps))
+    for i in range(U.shape[1]):
+        opti.set_initial(U[:, i], ode.guess_u(i / U.shape[1]))
+    for i in range(n_inputs):
+        low, high = (np.broadcast_to(bound, n_inputs)[i] for bound in ode.inputs)
+        opti.subject_to(opti.bounded(low, U[i, :], high))
+    if ode.periodic:
+        opti.subject_to(X[:, -1] == X[:, 0] * np.array([-1, 1, -1, 1]))
     else:
-        opti.set_initial(U, np.linspace(0.5, 5.5, U.shape[1]))
-        opti.subject_to(X[1, -1] == 0)
-        opti.subject_to(X[2, -1] ** 2 * X[0, -1] == 1)
-        opti.minimize(-X[0, -1])
+        opti.subject_to(ode.end(X[:, -1]) == 0)
+    opti.minimize(cost + ode.final(X[:, -1], T))
     opti.solver("ipopt", {"print_time": False, "expand": True}, IPOPT)
     solution = opti.solve()
     return float(solution.value(opti.f)), int(solution.stats()["iter_count"])
@@ -96,45 +194,48 @@ def transcription(problem: str, n_steps: int, scheme: str) -> tuple[float, int]:
     return motion.cost, motion.statistics["iterations"]
 
 
-def main() -> None:
-    """Print the table."""
-    cases: list[tuple[str, str, float, Callable[[], tuple[float, int]]]] = []
-    for n in (20, 40, 80):
-        for scheme in ("livens-variational", "livens-em", "gauss-3"):
-            cases.append(
-                (
-                    f"cart-pole {n}",
-                    scheme,
-                    CART_POLE_COST,
-                    functools.partial(transcription, "cart-pole-swing-up", n, scheme),
-                )
-            )
-        for method in ("trapezoid", "radau", "legendre"):
-            cases.append(
-                (
-                    f"cart-pole {n}",
-                    f"Opti {method}",
-                    CART_POLE_COST,
-                    functools.partial(collocation, "cart-pole", n, method),
-                )
-            )
-    for scheme in ("livens-variational", "gauss-3"):
-        cases.append(
-            ("orbit 20", scheme, -ORBIT_RADIUS, functools.partial(transcription, "low-thrust-transfer", 20, scheme))
-        )
-    for method in ("radau", "legendre"):
-        cases.append(("orbit 20", f"Opti {method}", -ORBIT_RADIUS, functools.partial(collocation, "orbit", 20, method)))
-    best = [np.inf] * len(cases)
-    results: list[tuple[float, int]] = [(np.nan, 0)] * len(cases)
+#: Problems with their numbers of steps, schemes and methods of Opti.
+CASES: dict[str, tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "cart-pole-swing-up": (
+        (20, 40),
+        ("livens-variational", "livens-em", "gauss-3"),
+        ("trapezoid", "radau", "legendre"),
+    ),
+    "acrobot-swing-up": ((80,), ("livens-variational", "gauss-3"), ("trapezoid", "legendre")),
+    "satellite-reorientation": ((10, 40), ("livens-variational",), ("trapezoid", "legendre")),
+    "five-bar-point-to-point": ((20,), ("lie-em", "lie-ggl"), ()),
+    "arm-point-to-point": ((20,), ("livens-variational", "gauss-2"), ("trapezoid", "legendre")),
+    "low-thrust-transfer": ((20,), ("livens-variational", "gauss-3"), ("trapezoid", "radau", "legendre")),
+    "pumping-a-swing": ((40,), ("livens-variational", "gauss-3"), ("trapezoid", "legendre")),
+}
+
+
+def main(names: Sequence[str] = ()) -> None:
+    """Print the table of all problems, or of those whose names contain one of the names."""
+    lines: list[tuple[str, int, str, Callable[[], tuple[float, int]]]] = []
+    for problem, (sizes, schemes, methods) in CASES.items():
+        if names and not any(name in problem for name in names):
+            continue
+        ode = ode_of(problem)
+        for n in sizes:
+            lines += [(problem, n, scheme, functools.partial(transcription, problem, n, scheme)) for scheme in schemes]
+            if ode is not None:
+                lines += [(problem, n, f"Opti {m}", functools.partial(collocation, ode, n, m)) for m in methods]
+    best, results = [np.inf] * len(lines), [(np.nan, -1)] * len(lines)
     for _ in range(REPETITIONS):
-        for i, (_, _, _, run) in enumerate(cases):
+        for i, (_, _, _, run) in enumerate(lines):
             begin = time.process_time()
-            results[i] = run()
+            try:
+                results[i] = run()
+            except RuntimeError as error:
+                results[i] = (np.nan, -1)
+                print(f"{lines[i][0]} {lines[i][2]}: {str(error).splitlines()[0][:90]}", file=sys.stderr)
             best[i] = min(best[i], time.process_time() - begin)
-    print(f"{'problem':14s} {'method':20s} {'cost error':>11s} {'iterations':>11s} {'total, s':>9s}")
-    for (name, method, reference, _), (cost, iterations), seconds in zip(cases, results, best, strict=True):
-        print(f"{name:14s} {method:20s} {cost / reference - 1:+11.1e} {iterations:11d} {seconds:9.3f}")
+    print(f"{'problem':24s} {'steps':>5s} {'method':20s} {'cost error':>11s} {'iterations':>11s} {'total, s':>9s}")
+    for (name, n, method, _), (cost, iterations), seconds in zip(lines, results, best, strict=True):
+        deviation = cost / REFERENCES[name] - 1
+        print(f"{name:24s} {n:5d} {method:20s} {deviation:+11.1e} {iterations:11d} {seconds:9.3f}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -9,6 +10,9 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 
 import livens  # noqa: E402
+
+for layer in {*livens.ACCESSORS.values(), *livens.MULTIBODY_ACCESSORS.values()}:
+    importlib.import_module(f"livens.{layer}")  # methods of results and mechanisms that are attached on first use
 
 project, author, release = "livens", "The livens developers", livens.__version__
 version = release
@@ -21,11 +25,13 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
-    "sphinx-mathjax-offline",
+    "offline_math",
     "sphinxcontrib.bibtex",
     "gallery",
     "catalogue",
     "command_line",
+    "notebooks",
+    "notebooks",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
 bibtex_bibfiles = ["references.bib"]
@@ -55,12 +61,15 @@ html_title = "livens"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_copy_source = False
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navigation_with_keys": False,
+    "navigation_depth": 2,
     "secondary_sidebar_items": ["page-toc"],
     "show_toc_level": 2,
+    "collapse_navigation": True,
     "show_prev_next": True,
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,37 @@ def arm_of_six_joints() -> tuple[lv.Multibody, float]:
         mb.motor(joint, torque=mb.input(f"torque{i}"))
         last, position = rod, end
     return mb, 0.001
+
+
+def _hold(t: float, measured: np.ndarray) -> np.ndarray:
+    """Return the torques of a PD law in six joints."""
+    return -60.0 * measured[:6] - 8.0 * measured[6:]
+
+
+class SampledTiming:
+    """Shortest processor times per step in microseconds: an arm without and with a sampled controller, and the law."""
+
+    def __init__(self) -> None:
+        self._plain, self._controlled = (self._prepare(sampled) for sampled in (False, True))
+        self.run, self.sampled, self.law = Minimum(), Minimum(), Minimum()
+
+    @staticmethod
+    def _prepare(sampled: bool) -> Any:
+        mb, h = arm_of_six_joints()
+        if sampled:
+            inputs = [f"joint{i}.{quantity}" for quantity in ("angle", "rate") for i in range(6)]
+            mb.sampled_controller("hold", *mb.joints.values(), period=h, law=_hold, inputs=inputs)
+        step = lv.prepare(mb.problem("sampled", h=h, t_end=_STEPS * h))
+        step.run()
+        return step
+
+    def run_round(self) -> None:
+        """Measure the two runs and the law in turns."""
+        measured = np.ones(12)
+        for _ in range(_REPETITIONS):
+            self.run.add(_microseconds(self._plain.run))
+            self.sampled.add(_microseconds(self._controlled.run))
+            self.law.add(_microseconds(lambda: [_hold(0.0, measured) for _ in range(_STEPS)]))
 
 
 class LoopTiming:
@@ -85,7 +117,11 @@ class ControlLoop:
             "arm of six joints": LoopTiming(arm_of_six_joints()),
         }
 
+        self.sampled = SampledTiming()
+
     def run_round(self, first: bool, log: Log) -> None:
+        log("sampled controller")
+        self.sampled.run_round()
         for label, timing in self.timings.items():
             log(label)
             timing.run_round()
@@ -96,6 +132,10 @@ class ControlLoop:
             report.lines.append(ComparisonRow(f"{label}, new inputs at every step", timing.with_inputs.value))
             row = ComparisonRow(f"{label}, new inputs: beyond the compiled run", overhead, goal=Goal("<=", 10.0))
             report.lines.append(row)
+        timing = self.sampled
+        overhead = timing.sampled.value - timing.run.value - timing.law.value
+        row = ComparisonRow("arm, sample of six joints: beyond run and law", overhead, goal=Goal("<=", 15.0))
+        report.lines.append(row)
 
 
 def main() -> None:
@@ -106,6 +146,9 @@ def main() -> None:
     for label, timing in case.timings.items():
         times = timing.run, timing.single, timing.with_inputs
         print(f"{label:20} {timing.tier:10} " + " ".join(f"{best.value:8.1f}" for best in times))
+    sampled = case.sampled
+    times = sampled.run, sampled.sampled, sampled.law
+    print("sampled controller: run, run with samples, law " + " ".join(f"{best.value:8.1f}" for best in times))
 
 
 if __name__ == "__main__":

@@ -85,6 +85,8 @@ def write_gallery() -> None:
         "# Gallery\n",
         f"livens contains {len(entries)} built-in problems. Every page shows how to run the problem, its options and "
         f"its source; {len(FILMS)} pages contain an animation that you can turn and replay.\n",
+        '```{raw} html\n<input type="search" id="gallery-search" class="form-control" '
+        'placeholder="search, such as pendulum or friction" aria-label="search the problems">\n```\n',
     ]
     for title, names in by_section(entries).items():
         lines += [f"## {title}", "", "::::{grid} 2 2 3 4", ":gutter: 2", ""]
@@ -108,8 +110,13 @@ def player() -> str:
 
 def problem_page(entry: Any, has_thumbnail: bool) -> str:
     """Return the page of a built-in problem."""
-    rows = "\n".join(f"| `{option}` | `{default!r}` |" for option, default in entry.options.items())
-    options = f"\n## Options\n\n| option | default |\n|---|---|\n{rows}\n" if rows else ""
+    from livens.problems.option_descriptions import option_description
+
+    rows = "\n".join(
+        f"| `{option}` | `{default!r}` | {option_description(entry.name, option)} |"
+        for option, default in entry.options.items()
+    )
+    options = f"\n## Options\n\n| option | default | meaning |\n|---|---|---|\n{rows}\n" if rows else ""
     example = next(iter(entry.options), "")
     change = (
         f"\nChange an option in Python by `lv.problems.load({entry.name!r}, {example}=...)`, on the command line by "

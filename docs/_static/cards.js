@@ -1,4 +1,21 @@
 "use strict";
+// Gallery: the search hides cards without the searched words.
+window.addEventListener("DOMContentLoaded", () => {
+  const search = document.getElementById("gallery-search");
+  if (!search) return;
+  search.addEventListener("input", () => {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const section of document.querySelectorAll("article section section")) {
+      let shown = 0;
+      for (const card of section.querySelectorAll(".sd-col")) {
+        const fits = words.every((word) => card.textContent.toLowerCase().includes(word));
+        card.style.display = fits ? "" : "none";
+        shown += fits;
+      }
+      section.style.display = shown ? "" : "none";
+    }
+  });
+});
 // Gallery: the picture of a card moves while it is visible. The pictures remain where scripts or motion are disabled.
 window.addEventListener("DOMContentLoaded", () => {
   const films = window.livensFilms;

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from livens.models.element import of_invariants as of_invariants
     from livens.models.external_force import ExternalForce as ExternalForce
     from livens.models.first_order import FirstOrder as FirstOrder
-    from livens.models.granular_box import GranularBox as GranularBox
     from livens.models.hamiltonian.model import Force as Force
     from livens.models.hamiltonian.model import Hamiltonian as Hamiltonian
     from livens.models.multibody_equations import MultibodyEquations as MultibodyEquations
@@ -78,6 +77,7 @@ if TYPE_CHECKING:
     from livens.run.ensemble.api import ensemble as ensemble
     from livens.run.events.event import Event as Event
     from livens.run.prepare import prepare as prepare
+    from livens.run.schedule import Feedback as Feedback
     from livens.run.schedule import Schedule as Schedule
     from livens.run.simulate import resume as resume
     from livens.run.simulate import simulate as simulate
@@ -87,12 +87,13 @@ if TYPE_CHECKING:
     from livens.schemes import tableaus as tableaus
     from livens.transcription.api import optimal_control as optimal_control
     from livens.transcription.motion import OptimalMotion as OptimalMotion
+    from livens.transcription.pareto import ParetoFront as ParetoFront
+    from livens.transcription.pareto import pareto_front as pareto_front
 
 #: Modules of the public names, imported on first use, so that ``import livens`` is fast.
 _HOMES = {
     "ExternalForce": "models.external_force",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
-    "GranularBox": "models.granular_box",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events.event",
@@ -109,11 +110,13 @@ _HOMES = {
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
     "OptimalMotion": "transcription.motion",
+    "ParetoFront": "transcription.pareto",
     "PointMasses": "models.point_masses",
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
+    "Feedback": "run.schedule",
     "Schedule": "run.schedule",
     "StepControl": "run.step_control",
     "System": "models.system",
@@ -127,6 +130,7 @@ _HOMES = {
     "load": "results.storage.hdf5_reader",
     "mm": "multibody.units",
     "optimal_control": "transcription.api",
+    "pareto_front": "transcription.pareto",
     "prepare": "run.prepare",
     "resume": "run.simulate",
     "rpm": "multibody.units",

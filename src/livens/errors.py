@@ -99,12 +99,18 @@ class Interrupted(KeyboardInterrupt):
         self.result = result
 
 
+#: Largest number of known names in a message.
+_MAX_LISTED = 40
+
+
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` if a known name is close to `name`, otherwise the list of known names."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"; did you mean '{close[0]}'?"
+    if len(names) > _MAX_LISTED:
+        names = [*names[:_MAX_LISTED], f"... ({len(names)} names)"]
     return f"; known: {', '.join(names)}" if names else ""
 
 

@@ -21,6 +21,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.errors import InputError
+
 pi: float = float(np.pi)
 #: Decision of a branch on a symbolic condition. Set while all branches of a function are traced; else None.
 branch_decision: ContextVar[Callable[[Any], bool] | None] = ContextVar("branch_decision", default=None)
@@ -134,6 +136,12 @@ class Scalar:
         return Scalar(_unary_op(ca.OP_NOT, self.sx))
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __array_function__(self, function: Any, types: object, arguments: Any, named: Any) -> Any:
+        """Return `interp` for `numpy.interp`; other functions of NumPy treat Scalars as objects."""
+        if function is np.interp:
+            return interp(*arguments, **named)
+        return function._implementation(*arguments, **named)
 
     def __bool__(self) -> bool:
         if self.sx.is_constant():
@@ -288,6 +296,166 @@ def clip(x: object, low: object = None, high: object = None) -> Any:
     """
     bounded_below = x if low is None else maximum(x, low)
     return bounded_below if high is None else minimum(bounded_below, high)
+
+
+#: Largest number of points of a table of a symbol: all intervals are selected from at every evaluation.
+MAX_TABLE_POINTS = 256
+
+
+def interp(x: object, xp: object, fp: object, left: object = None, right: object = None) -> Any:
+    """Return the linear interpolation of a table; `numpy.interp` of Scalars is this function.
+
+    Parameters
+    ----------
+    x : float, Scalar or array_like
+        Values to interpolate at.
+    xp, fp : array_like of shape (n,)
+        Increasing abscissae and ordinates of the table; at most 256 points if `x` is a Scalar.
+    left, right : float, optional
+        Values before the first and after the last abscissa; by default the first and the last ordinate.
+
+    Returns
+    -------
+    float, Scalar or numpy.ndarray
+        Interpolated values.
+
+    Examples
+    --------
+    >>> interp([0.5, 3.0], [0, 1, 2], [0.0, 10.0, 40.0])
+    array([ 5., 40.])
+    """
+    abscissae, ordinates = _table(xp, fp, 2)
+    ends = (ordinates[0] if left is None else left, ordinates[-1] if right is None else right)
+    slopes = np.diff(ordinates) / np.diff(abscissae)
+    pieces = np.vstack([slopes, ordinates[:-1]])
+    return _piecewise_polynomial(x, abscissae, pieces, *([[value] for value in ends]))
+
+
+def spline(x: object, xp: object, fp: object, *, kind: str = "cubic", derivative: int = 0) -> Any:
+    """Return the spline interpolation of a table, its derivatives or its antiderivative.
+
+    Before the first and after the last point the spline is a straight line. As a potential, the antiderivative of a
+    measured force conserves the energy exactly.
+
+    Parameters
+    ----------
+    x : float, Scalar or array_like
+        Values to interpolate at.
+    xp, fp : array_like of shape (n,)
+        Increasing abscissae and ordinates of the table; at most 256 points if `x` is a Scalar.
+    kind : {"cubic", "monotone", "linear"}, default "cubic"
+        Not-a-knot cubic spline, monotone cubic interpolation (PCHIP), or linear interpolation.
+    derivative : int, default 0
+        Order of the derivative from 0 to 2; -1 is the antiderivative that vanishes at the first point.
+
+    Returns
+    -------
+    float, Scalar or numpy.ndarray
+        Interpolated values.
+
+    Raises
+    ------
+    InputError
+        If the table is no table of increasing abscissae, or an option is unknown.
+
+    Examples
+    --------
+    >>> float(spline(1.5, [0, 1, 2, 3], [0.0, 1.0, 8.0, 27.0]))
+    3.375
+    >>> float(spline(2.0, [0, 1, 2, 3], [0.0, 1.0, 8.0, 27.0], derivative=-1))
+    4.0
+    """
+    from scipy.interpolate import CubicSpline, PchipInterpolator
+
+    abscissae, ordinates = _table(xp, fp, 2)
+    if kind not in ("cubic", "monotone", "linear") or derivative not in (-1, 0, 1, 2):
+        raise InputError(
+            f"kind must be 'cubic', 'monotone' or 'linear', and derivative -1, 0, 1 or 2; got {kind!r}, {derivative!r}"
+        )
+    if kind == "linear" or len(abscissae) == 2:
+        pieces = np.vstack([np.diff(ordinates) / np.diff(abscissae), ordinates[:-1]])
+    else:
+        pieces = (CubicSpline if kind == "cubic" else PchipInterpolator)(abscissae, ordinates).c
+    widths = np.diff(abscissae)
+    slope_end = np.polyval(np.polyder(pieces[:, -1]), widths[-1])
+    left, right = np.array([pieces[-2, 0], ordinates[0]]), np.array([slope_end, ordinates[-1]])
+    for _ in range(derivative):
+        pieces = np.array([np.polyder(column) for column in pieces.T]).T
+        left, right = np.polyder(left), np.polyder(right)
+    if derivative < 0:
+        pieces = np.array([np.polyint(column) for column in pieces.T]).T
+        areas = [np.polyval(column, width) for column, width in zip(pieces.T, widths, strict=True)]
+        pieces[-1] = np.concatenate([[0.0], np.cumsum(areas)[:-1]])
+        left, right = np.polyint(left), np.polyint(right, k=np.sum(areas))
+    return _piecewise_polynomial(x, abscissae, pieces, left, right)
+
+
+def _table(xp: object, fp: object, n_least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return abscissae and ordinates of a table as arrays."""
+    try:
+        abscissae, ordinates = np.asarray(xp, dtype=float), np.asarray(fp, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("a table must be two arrays of numbers") from None
+    if abscissae.ndim != 1 or abscissae.shape != ordinates.shape or abscissae.size < n_least:
+        raise InputError(
+            f"a table needs as many abscissae as ordinates, at least {n_least}; got arrays of shape {abscissae.shape} "
+            f"and {ordinates.shape}"
+        )
+    if not (np.isfinite(abscissae).all() and np.isfinite(ordinates).all() and (np.diff(abscissae) > 0).all()):
+        raise InputError("a table needs finite numbers with increasing abscissae")
+    return abscissae, ordinates
+
+
+def _piecewise_polynomial(x: object, breaks: np.ndarray, pieces: np.ndarray, left: Any, right: Any) -> Any:
+    """Return a piecewise polynomial; coefficients are in descending order, relative to the left end of each interval.
+
+    `left` and `right` are the polynomials before the first break (relative to it) and after the last break.
+    """
+    columns = [left, *np.asarray(pieces).T, right]
+    size = max(len(column) for column in columns)
+    coefficients = np.array([[*[0.0] * (size - len(column)), *column] for column in columns], dtype=float)
+    origins = np.concatenate([breaks[:1], breaks])
+    breaks = np.append(breaks[:-1], np.nextafter(breaks[-1], np.inf))  # the last point belongs to the table
+
+    def symbolic(u: Any) -> Any:
+        if breaks.size > MAX_TABLE_POINTS:
+            raise InputError(
+                f"a table of a symbol may have {MAX_TABLE_POINTS} points, got {breaks.size}: give a function of time "
+                "as an input with lv.Schedule, or take fewer points"
+            )
+        rows = _select_rows(_sx(u), breaks, np.column_stack([origins, coefficients]))
+        offset, value = _sx(u) - rows[0], rows[1]
+        for coefficient in rows[2:]:
+            value = value * offset + coefficient
+        return Scalar(value)
+
+    def scalar(u: Any) -> Any:
+        return symbolic(u) if isinstance(u, Scalar) else numeric(np.asarray(u))
+
+    def numeric(u: np.ndarray) -> Any:
+        index = np.searchsorted(breaks, u, side="right")
+        offset, value = u - origins[index], coefficients[index, 0]
+        for j in range(1, size):
+            value = value * offset + coefficients[index, j]
+        return value
+
+    if isinstance(x, Scalar):
+        return symbolic(x)
+    values = np.asarray(x)
+    return np.frompyfunc(scalar, 1, 1)(values) if values.dtype == object else numeric(values.astype(float))
+
+
+def _select_rows(u: Any, breaks: np.ndarray, rows: np.ndarray) -> list[Any]:
+    """Return the row of a table for the interval of u between the breaks, by a balanced tree of conditions."""
+    if len(rows) == 1:
+        return [ca.SX(value) for value in rows[0]]
+    middle = len(rows) // 2
+    condition = u < breaks[middle - 1]
+    lower, upper = _select_rows(u, breaks[: middle - 1], rows[:middle]), _select_rows(u, breaks[middle:], rows[middle:])
+    return [
+        a if a.is_constant() and b.is_constant() and float(a) == float(b) else ca.if_else(condition, a, b)
+        for a, b in zip(lower, upper, strict=True)
+    ]
 
 
 def sum(items: object, axis: int | None = None) -> Any:

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -195,3 +196,17 @@ def _join_names(names: Sequence[str]) -> str:
 
 def _power_of_two(number: int) -> str:
     return f"2**{number.bit_length() - 1}" if number > 2**20 and number & (number - 1) == 0 else str(number)
+
+
+def check_arguments(context: str, function: Callable[..., object], names: Sequence[str]) -> None:
+    """Check that a function can be called with these arguments, in this order; raise an InputError otherwise."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a built-in function without a signature
+        return
+    try:
+        signature.bind(*names)
+    except TypeError:
+        raise InputError(
+            f"{context} is called with {len(names)} arguments ({', '.join(names)}), but takes {signature}"
+        ) from None

@@ -8,6 +8,7 @@ from livens.run.bridges.fmu import export
 
 pytest.importorskip("ziglang")
 fmpy = pytest.importorskip("fmpy")
+from fmpy.fmi2 import FMU2Slave  # noqa: E402
 from fmpy.fmi3 import FMU3Slave  # noqa: E402
 from fmpy.validation import validate_fmu  # noqa: E402
 
@@ -39,7 +40,7 @@ def cart(tmp_path_factory):
 class Slave:
     """Instance of an FMU with values by name."""
 
-    def __init__(self, path):
+    def __init__(self, path, **parameters):
         description = fmpy.read_model_description(str(path))
         identifier = description.coSimulation.modelIdentifier
         self.fmu = FMU3Slave(
@@ -51,12 +52,16 @@ class Slave:
         self.references = {variable.name: variable.valueReference for variable in description.modelVariables}
         self.fmu.instantiate()
         self.fmu.enterInitializationMode(startTime=0.0)
+        self.set(**parameters)
         self.fmu.exitInitializationMode()
         self.time = 0.0
 
-    def step(self, size=H, count=1, **values):
+    def set(self, **values):
         for name, value in values.items():
             self.fmu.setFloat64([self.references[name]], [value])
+
+    def step(self, size=H, count=1, **values):
+        self.set(**values)
         for _ in range(count):
             self.fmu.doStep(self.time, size)
             self.time += size
@@ -81,6 +86,55 @@ def test_a_run_equals_that_of_livens(cart):
     run = lv.simulate(cart_pole(), **START, scheme="livens-em", h=H, t_end=5.0, parameters={"u": 0.2})
     np.testing.assert_allclose(np.array([got["x"], got["a"]]).T, run.q, atol=1e-12)
     np.testing.assert_allclose(got["generalized_energy"], run.observe("generalized_energy"), atol=1e-12)
+
+
+def test_an_fmu_of_version_2_is_the_same_motion(tmp_path):
+    path = lv.fmu(
+        cart_pole(), tmp_path / "cart.fmu", inputs={"u": "force"}, tunable=["drag"], outputs=["x", "a"],
+        scheme="livens-em", h=H, start=START, version="2.0",
+    )  # fmt: skip
+    assert validate_fmu(str(path)) == []
+    description = fmpy.read_model_description(str(path), validate=True)
+    assert description.fmiVersion == "2.0" and description.coSimulation.providesDirectionalDerivative
+    got = fmpy.simulate_fmu(
+        str(path), stop_time=3.0, step_size=H, output_interval=H, start_values={"force": 0.2, "drag": 0.3}
+    )
+    run = lv.simulate(cart_pole(), **START, scheme="livens-em", h=H, t_end=3.0, parameters={"u": 0.2, "drag": 0.3})
+    np.testing.assert_allclose(np.array([got["x"], got["a"]]).T, run.q, atol=1e-12)
+
+
+def test_states_and_derivatives_of_version_2(tmp_path):
+    path = lv.fmu(
+        cart_pole(),
+        tmp_path / "c.fmu",
+        inputs=["u"],
+        outputs=["x"],
+        scheme="livens-em",
+        h=H,
+        start=START,
+        version="2.0",
+    )
+    description = fmpy.read_model_description(str(path))
+    slave = FMU2Slave(
+        guid=description.guid,
+        unzipDirectory=fmpy.extract(str(path)),
+        modelIdentifier=description.coSimulation.modelIdentifier,
+        instanceName="one",
+    )
+    force, x = (variable.valueReference for variable in description.modelVariables[1:])
+    slave.instantiate()
+    slave.setupExperiment(startTime=0.0)
+    slave.enterInitializationMode()
+    slave.exitInitializationMode()
+    state = slave.serializeFMUstate(slave.getFMUstate())
+    ends = []
+    for value in (1e-4, -1e-4, 0.0):
+        slave.setFMUstate(slave.deSerializeFMUstate(state))
+        slave.setReal([force], [value])
+        slave.doStep(0.0, 10 * H)
+        ends += slave.getReal([x])
+    (derivative,) = slave.getDirectionalDerivative([x], [force], [1.0])
+    assert derivative == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-6) and abs(derivative) > 1e-4
 
 
 def test_inputs_change_between_steps(cart):
@@ -152,6 +206,98 @@ def test_angles_are_followed_over_revolutions(tmp_path):
     assert slave.get("axle.angle")[0] == pytest.approx(run["axle.angle"][-1], abs=1e-10)
 
 
+def bob():
+    return lv.System(
+        "x y",
+        kinetic=lambda v, k: 0.5 * k.m * (v @ v),
+        potential=lambda q, k: 9.81 * k.m * q[1],
+        constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
+        forces=lambda v, k: [k.u - k.d * v[0], -k.d * v[1]],
+        parameters=dict(m=1.0, l=1.0, u=0.0, d=0.1),
+    )
+
+
+BOB = dict(q0=[0.6, -0.8], v0=[0.8, 0.6])
+
+
+@pytest.fixture(scope="module")
+def bob_fmu(tmp_path_factory):
+    options = dict(outputs=["x", "y", "kinetic_energy"], scheme="livens-em", h=H, start=BOB)
+    return lv.fmu(bob(), tmp_path_factory.mktemp("fmu") / "bob.fmu", inputs=["u"], tunable=["m", "l", "d"], **options)
+
+
+@pytest.mark.parametrize("parameters", [{"m": 2.0}, {"l": 1.5}, {"l": 0.7, "m": 3.0, "u": 0.5}])
+def test_the_start_follows_masses_and_lengths(bob_fmu, parameters):
+    """The nearest consistent start, as `lv.simulate(project=True)` finds it, and its momenta."""
+    slave, rows = Slave(bob_fmu, **parameters), []
+    for _ in range(100):
+        rows.append(slave.get("x", "y", "kinetic_energy"))
+        slave.step()
+    run = lv.simulate(bob(), **BOB, scheme="livens-em", h=H, t_end=0.99, parameters=parameters, project=True)
+    np.testing.assert_allclose(np.array(rows)[:, :2], run.q, atol=1e-12)
+    np.testing.assert_allclose(np.array(rows)[:, 2], run.observe("kinetic_energy"), atol=1e-11)
+
+
+def test_a_reset_fmu_has_the_exported_start(bob_fmu):
+    slave = Slave(bob_fmu, l=2.0)
+    assert np.hypot(*slave.get("x", "y")) == pytest.approx(2.0, abs=1e-12)
+    slave.fmu.reset()
+    assert slave.get("x", "y") == pytest.approx([0.6, -0.8], abs=1e-15)
+
+
+@pytest.mark.parametrize("name", ["u", "d", "l", "m"])
+def test_directional_derivatives_equal_differences(bob_fmu, name):
+    slave, value, outputs = Slave(bob_fmu), dict(u=0.0, d=0.1, l=1.0, m=1.0)[name], ("x", "y", "kinetic_energy")
+    slave.step(count=50)
+    saved, time, rows = slave.fmu.getFMUState(), slave.time, []
+    unknowns, known = [slave.references[output] for output in outputs], [slave.references[name]]
+    slave.step(5 * H)
+    derivative = slave.fmu.getDirectionalDerivative(unknowns, known, [1.0])
+    for change in (1e-5, -1e-5):
+        slave.fmu.setFMUState(saved)
+        slave.time = time
+        slave.step(5 * H, **{name: value + change})
+        rows.append(slave.get(*outputs))
+    np.testing.assert_allclose(derivative, (np.array(rows[0]) - rows[1]) / 2e-5, rtol=1e-6, atol=1e-8)
+    assert np.abs(derivative).max() > 1e-3
+
+
+def test_the_start_of_a_mechanism_follows_masses_and_lengths(tmp_path):
+    """Another mass and another attachment of the hinge: equal to the mechanism that is built with them."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=[0, 0, 0], axis="y")
+    mb.initial(hinge, rate=1.0)
+    problem = mb.problem()
+    options = dict(scheme="lie-em", h=H)
+    outputs = ["hinge.angle", "kinetic_energy", "constraint"]
+    path = lv.fmu(problem, tmp_path / "arm.fmu", tunable=["arm.mass", "hinge.X"], outputs=outputs, **options)
+    slave = Slave(path, **{"arm.mass": 2.0, "hinge.X[2]": 0.25})
+    rows = [slave.get("hinge.angle", "kinetic_energy")]
+    for _ in range(50):
+        slave.step()
+        rows.append(slave.get("hinge.angle", "kinetic_energy"))
+    run = lv.simulate(
+        problem, parameters={"arm.mass": 2.0, "hinge.X": [0, 0, 0.25]}, **options, t_end=0.5, project=True,
+        redundant="remove",
+    )  # fmt: skip
+    np.testing.assert_allclose(np.array(rows)[:, 0], run["hinge.angle"], atol=1e-9)
+    np.testing.assert_allclose(np.array(rows)[:, 1], run.observe("kinetic_energy"), rtol=1e-8)
+    assert max(np.abs(slave.get(*(name for name in slave.references if name.startswith("constraint"))))) < 1e-12
+
+
+def test_a_start_that_is_not_computed_is_refused(tmp_path):
+    model = lv.FirstOrder(
+        "x",
+        rhs=lambda x, y: [y[0]],
+        algebraic="y",
+        constraints=lambda x, y, k: [y[0] + k.c * x[0]],
+        parameters=dict(c=1.0),
+    )
+    with pytest.raises(lv.InputError, match="'c' cannot be tunable: the initial state depends on it"):
+        lv.fmu(model, tmp_path / "dae.fmu", tunable=["c"], scheme="radau-iia-2", h=H, start=dict(x0=[1.0]))
+
+
 def test_singular_positions(tmp_path):
     problem = lv.problems.load("double-four-bar")
     names = list(problem.model.coordinates)[:6]
@@ -167,6 +313,8 @@ def test_singular_positions(tmp_path):
         (dict(inputs=["force"]), "unknown input 'force'"),
         (dict(outputs=["y"]), "unknown output 'y'"),
         (dict(platforms=["x86_64-bsd"]), "unknown platform 'x86_64-bsd'"),
+        (dict(version="1.0"), "version"),
+        (dict(version="2.0", platforms=["aarch64-linux"]), "FMI 2.0 has no platform 'aarch64-linux'"),
         (dict(scheme="taylor"), "scheme 'taylor' cannot be exported"),
         (dict(h=None), "h is missing"),
     ],

@@ -148,20 +148,6 @@ def test_random_initial_states():
     np.testing.assert_array_equal(many.reset(seed=3)[0], starts)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        (dict(action="motor.w"), "unknown input 'motor.w'"),
-        (dict(observation="hinge.angel"), "unknown output 'hinge.angel'; did you mean 'hinge.angle'"),
-        (dict(dt=0.0), "dt must be greater than 0"),
-        (dict(action=[]), "action must be names of parameters"),
-    ],
-)
-def test_bad_arguments(changes, words):
-    with pytest.raises(lv.InputError, match=words):
-        lv.gym.Env(cart_pole(), **{**OPTIONS, **changes})
-
-
 def test_inputs_of_a_mechanism_and_angles_over_revolutions():
     mb = lv.Multibody()
     wheel = mb.cylinder("wheel", at=[0, 0, 0], length=0.1, radius=0.5, mass=2.0)
@@ -187,3 +173,28 @@ def test_inputs_of_a_mechanism_and_angles_over_revolutions():
     np.testing.assert_allclose(observations[:, 0], drive.outputs[0], atol=1e-8)
     with pytest.raises(lv.InputError, match="depends on the angle of joint 'axle' over revolutions"):
         lv.fmu(mb.problem(), "never.fmu", inputs=["torque"], scheme="lie-em", h=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (dict(action="motor.w"), "unknown input 'motor.w'"),
+        (dict(observation=["hinge.angel"]), "unknown output 'hinge.angel'; did you mean 'hinge.angle'"),
+        (dict(action=[]), "action must be names of parameters"),
+        (dict(dt=0.0), "dt must be greater than 0"),
+        (dict(observation=[]), "observation must be names of outputs"),
+        (dict(reward=None), "reward must be a function"),
+        (dict(reset=1.0), "reset must be a function"),
+        (dict(dt=-1.0), "dt must be"),
+        (dict(substeps=0), "substeps must be"),
+        (dict(max_steps=0), "max_steps must be"),
+        (dict(low=1.0, high=-1.0), "low < high"),
+        (dict(low=[0.0, 1.0]), "low and high must be numbers"),
+        (dict(scheme="taylor"), "taylor"),
+    ],
+)
+@pytest.mark.parametrize("environment", ["Env", "VectorEnv"])
+def test_bad_arguments(environment, arguments, words):
+    number = {"num_envs": 2} if environment == "VectorEnv" else {}
+    with pytest.raises(lv.InputError, match=words):
+        getattr(lv.gym, environment)(cart_pole(), **number, **{**OPTIONS, **arguments})

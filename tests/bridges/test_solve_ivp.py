@@ -1,7 +1,11 @@
 """`livens.solve_ivp`: agreement with SciPy, tracing of ordinary functions, no stale traces, hand-over to SciPy."""
 
+import collections
+import enum
 import functools
+import sys
 import time
+import types
 
 import casadi as ca
 import numpy as np
@@ -236,6 +240,78 @@ def test_attributes_of_objects_and_classes_are_used_by_value():
         assert end(slotted) == pytest.approx(np.exp(k))
 
 
+class Rates(dict):
+    pass
+
+
+class Row(list):
+    pass
+
+
+class Number(float):
+    pass
+
+
+class Metaclass(type):
+    rate = -1.0
+
+
+class WithMetaclass(metaclass=Metaclass):
+    @classmethod
+    def fun(cls, t, y):
+        return cls.rate * y
+
+
+class Mode(enum.IntEnum):
+    SLOW, FAST = 1, 2
+
+
+def with_attribute(t, y):
+    return with_attribute.rate * y
+
+
+def imported(t, y):
+    import livens_test_rates
+
+    return livens_test_rates.rate * y
+
+
+@pytest.mark.parametrize("container", [collections.OrderedDict, collections.Counter, Rates])
+def test_containers_derived_from_dictionaries_are_used_by_value(container):
+    rates = container(a=-1)
+    assert end(lambda t, y: rates["a"] * y) == pytest.approx(np.exp(-1))
+    rates["a"] = -2
+    assert end(lambda t, y: rates["a"] * y) == pytest.approx(np.exp(-2))
+
+
+def test_contents_and_attributes_of_derived_types_are_used_by_value():
+    row, number, mode = Row([-1.0]), Number(-1.0), [Mode.SLOW]
+    number.rate = with_attribute.rate = Metaclass.rate = -1.0
+
+    def change():
+        row[0] = number.rate = with_attribute.rate = Metaclass.rate = -2.0
+        mode[0] = Mode.FAST
+
+    functions = [
+        lambda t, y: row[0] * y,
+        lambda t, y: number.rate * y,
+        lambda t, y: -float(mode[0].value) * y,
+        with_attribute,
+        WithMetaclass.fun,
+    ]
+    assert [end(f) for f in functions] == pytest.approx([np.exp(-1)] * 5)
+    change()
+    assert [end(f) for f in functions] == pytest.approx([np.exp(-2)] * 5)
+
+
+def test_modules_imported_in_a_function_are_used_by_value(monkeypatch):
+    module = types.ModuleType("livens_test_rates")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for rate in (-1.0, -2.0):
+        module.rate = rate
+        assert end(imported) == pytest.approx(np.exp(rate))
+
+
 def test_the_user_function_and_its_data_are_not_changed():
     case, log = CASES["rossler"], []
     before = case.fun.__globals__["np"]
@@ -329,6 +405,15 @@ def test_a_path_that_raises_is_nan():
         (dict(first_step=-1), "`first_step` must be positive"),
         (dict(first_step=20), "`first_step` exceeds bounds"),
         (dict(atol=[1.0, 2.0]), "`atol` has wrong shape"),
+        (dict(max_step=np.nan), "`max_step` must be positive"),
+        (dict(first_step=np.nan), "`first_step` must be positive"),
+        (dict(t_span=(0, np.nan)), "`t_span` must start at a finite time and must not contain NaN"),
+        (dict(t_span=(-np.inf, 0)), "`t_span` must start at a finite time"),
+        (dict(t_eval=[np.nan]), "not within `t_span`"),
+        (dict(fun=lambda t, y: [np.nan]), "`fun` is not finite at the initial time"),
+        (dict(fun=lambda t, y: y / 0.0), "`fun` is not finite at the initial time"),
+        (dict(fun=lambda t, y: None), "`fun` is not finite at the initial time"),
+        (dict(fun=lambda t, y: [1.0, 2.0]), "`fun` must return 1 numbers, got 2"),
         (dict(rtol=np.nan), "`rtol` must not be NaN"),
         (dict(atol=[np.nan]), "`atol` must not be NaN"),
         (dict(t_eval=[3.0]), "not within `t_span`"),
@@ -340,6 +425,12 @@ def test_a_path_that_raises_is_nan():
 def test_bad_arguments(arguments, words):
     with pytest.raises(ValueError, match=words):
         lv.solve_ivp(**{**dict(fun=lambda t, y: -y, t_span=(0, 1), y0=[1.0]), **arguments})
+
+
+def test_large_states_and_empty_output_times():
+    assert lv.solve_ivp(lambda t, y: -y, (0, 1), [1e300]).y[0, -1] == pytest.approx(1e300 * np.exp(-1))
+    a, b = (solve(lambda t, y: -y, (0, 1), [1.0], t_eval=[]) for solve in (lv.solve_ivp, si.solve_ivp))
+    assert a.t == b.t == [] and a.y == b.y == []
 
 
 @pytest.mark.parametrize(

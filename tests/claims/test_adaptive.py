@@ -156,7 +156,7 @@ def test_equal_parameters_are_the_variational_integrator_of_the_scaled_energy(al
 
 
 def test_steps_equal_in_space():
-    """The scaling T^(-1/2) makes all steps equally long in space, to round-off (S003 paper III, eq. 13 corrected)."""
+    """The scaling T^(-1/2) makes all steps equally long in space, to round-off (Modin paper III, eq. 13 corrected)."""
     run = lv.simulate(load("kepler"), scheme="sundman", h=0.02, t_end=20.0, scaling=scaling.kinetic(-0.5))
     lengths = np.linalg.norm(np.diff(run.q[:-1], axis=0), axis=1)
     assert np.abs(lengths / (0.02 * np.sqrt(2)) - 1).max() < 1e-13
@@ -546,7 +546,7 @@ def trend(errors):
 
 @pytest.mark.parametrize(("e", "symp", "symm"), [(0.8, 2.9e-5, 3.5e-4), (0.99, 5.4e-4, 9.0e-3)])
 def test_kepler_nobody_drifts(e, symp, symm):
-    """S003 paper III, Fig. 1: over 1e5 and 1e6 steps (265 and 2650 periods) alike; sundman has the smaller constant."""
+    """Modin III, Fig. 1: over 1e5 and 1e6 steps (265 and 2650 periods) alike; sundman has the smaller constant."""
     for scheme, bound in (("sundman", symp), ("step-density", symm)):
         problem = load("kepler", e=e)
         largest = []
@@ -653,7 +653,7 @@ def two_walls(scheme, eps, smooth):
 
 
 def test_two_walls():
-    """S003 paper II, Figs. 2-4: orders 2 and 1 against the number of steps, no drift, and no jumps of the steps."""
+    """Modin paper II, Figs. 2-4: orders 2 and 1 against the number of steps, no drift, and no jumps of the steps."""
     for scheme, smooth, order, steps in (
         (MET1, 0.033, 2, (0.05, 0.03, 0.02, 0.01)),
         (MET2, 0.04, 1, (0.005, 0.003, 0.002, 0.001)),
@@ -771,7 +771,7 @@ def billiard_bdf(tolerance):
 
 
 def test_billiard():
-    """S003 paper II, Figs. 6, 7: smooth steps, errors fall; at no more steps more accurate than BDF of order 2.
+    """Modin 2009 paper II, Figs. 6, 7: smooth steps, errors fall; at no more steps more accurate than BDF of order 2.
 
     The paper does not give c_smooth of the billiard. Explicit steps (met2) need c_smooth = 0.05 eps for smooth steps:
     with 0.04 eps, that of two walls, the largest ratio of steps increases from 2.5 (eps = 0.1) to 4.4 (eps = 0.01).

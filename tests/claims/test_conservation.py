@@ -14,7 +14,7 @@ def deviation(result, name):
 
 
 def test_mass_spring_redundant():
-    """Singular mass matrix: energy increments and constraint at round-off (S000 Figs. 2-4)."""
+    """Singular mass matrix: energy increments and constraint at round-off (Kinon and Betsch 2023 Figs. 2-4)."""
     run = lv.simulate(lv.problems.load("mass-spring-redundant"))
     energy = run.observe("generalized_energy")
     assert np.abs(np.diff(energy)).max() < 1e-14
@@ -26,7 +26,7 @@ def test_mass_spring_redundant():
 
 
 def test_spring_pendulum_spherical():
-    """Generalised energy at round-off, total energy only to about 1e-4 (S000 Figs. 6-8): p is not M(q) v."""
+    """Generalised energy at round-off, total energy only to 1e-4 (Kinon, Betsch 2023 Figs. 6-8): p is not M(q) v."""
     run = lv.simulate(lv.problems.load("spring-pendulum-spherical"))
     assert np.abs(np.diff(run.observe("generalized_energy"))).max() < 1e-14
     total = np.abs(np.diff(run.observe("total_energy"))).max()

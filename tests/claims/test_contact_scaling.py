@@ -1,4 +1,4 @@
-"""Steps that follow the stiffness of contacts (S003 papers II and V), for bodies that turn and have joints."""
+"""Steps that follow the stiffness of contacts (Modin 2009 papers II and V), for bodies that turn and have joints."""
 
 import functools
 

@@ -354,7 +354,7 @@ def accurate_pendulum():
 @pytest.mark.parametrize("formulation", ["index-2", "ggl"])
 @pytest.mark.parametrize(("s", "steps"), [(1, [0.02, 0.0125, 0.01, 0.005]), (3, [0.1, 0.08, 0.05, 0.04])])
 def test_order_of_murua_on_index_two(formulation, s, steps):
-    """Order 2s (S002 thm. 6.7); what the formulation imposes is kept, and with velocities alone positions drift."""
+    """Order 2s (Symank thm. 6.7); what the formulation imposes is kept, and with velocities alone positions drift."""
     exact, errors, drift = accurate_pendulum(), [], []
     for h in steps:
         run = lv.simulate(pendulum().formulate(formulation), q0=Q0, v0=V0, scheme=f"murua-{s}", h=h, t_end=1.0)

@@ -48,7 +48,7 @@ def left_over(vector, rows):
 
 
 def test_ggl_classic():
-    """S001 (21): positions are corrected along G(qb), momenta along G(q0), and qb is not q0."""
+    """Kinon et al. 2023 (21): positions are corrected along G(qb), momenta along G(q0), and qb is not q0."""
     for q0, p0, q1, p1 in steps("ggl-classic"):
         v1 = np.linalg.solve(M, p1)
         qb = q0 + H * v1
@@ -71,7 +71,7 @@ def test_ggl_em():
 
 
 def test_ggl_variational():
-    """S001 (18): the same G(qb) on both sides makes it symplectic; constraints hold at the end."""
+    """Kinon et al. 2023 (18): the same G(qb) on both sides makes it symplectic; constraints hold at the end."""
     for q0, _, q1, _ in steps("ggl-variational"):
         assert np.abs(g(q1)).max() < 1e-14 and np.abs(q1 - q0).max() > 1e-3
 

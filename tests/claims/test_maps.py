@@ -333,7 +333,7 @@ def test_one_division_is_the_same_function(seed):
         assert np.allclose(np.array(one), np.array(other), rtol=1e-14, atol=1e-15)
 
 
-# -- problem 14: the pendulum (S003 1.1, 2.9.6) -------------------------------------------------------------------
+# -- problem 14: the pendulum (Modin 1.1, 2.9.6) -------------------------------------------------------------------
 def test_implicit_euler_loses_over_half_of_the_energy_in_two_periods():
     problem = lv.problems.load("nonlinear-pendulum")  # h = 0.1, two periods
     energy = {}
@@ -366,7 +366,7 @@ def test_local_errors_of_both_eulers_are_alike_but_not_the_global_ones():
     assert whole["implicit-euler"] > 5 * whole["symplectic-euler"]
 
 
-# -- problem 15: the rotor near resonance (S003 2.1.3, paper I) ----------------------------------------------------
+# -- problem 15: the rotor near resonance (Modin 2.1.3, paper I) ----------------------------------------------------
 def test_geometric_schemes_keep_the_beat_and_the_others_lose_it():
     """h = 0.2 up to t = 1000: three beats of the exact motion, of period 2 pi/0.02 = 314 and amplitude 5.15."""
     problem = lv.problems.load("rotor")
@@ -403,7 +403,7 @@ def test_geometric_schemes_keep_the_beat_and_the_others_lose_it():
     [("strang", 0), ("implicit-midpoint", 0), ("heun", 1 / 8), ("implicit-extrapolation", -1 / 4)],
 )
 def test_amplification_of_oscillations(scheme, gain):
-    """``|R(i w h)|`` is 1, 1, 1 + (w h)^4/8 and 1 - (w h)^4/4 (S003 paper I)."""
+    """``|R(i w h)|`` is 1, 1, 1 + (w h)^4/8 and 1 - (w h)^4/4 (Modin 2009 paper I)."""
     oscillator = lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, potential=lambda q: q @ q / 2)
     h = 0.1
     step = OneStep(oscillator, scheme, h)

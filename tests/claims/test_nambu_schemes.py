@@ -16,7 +16,7 @@ from livens.schemes.splitting.nambu import Rotations
 
 FIXED, ADAPTIVE = ("nambu-t", "nambu-m", "nambu-mt"), ("nambu-t-g", "nambu-m-g", "nambu-mt-g")
 OTHER = ("nambu-t-g:-1", "nambu-t-g:2", "nambu-mt-g:0.5")
-#: In fictive time this makes a mean step of about 0.15, as in S003 paper IV, 4.1.
+#: In fictive time this makes a mean step of about 0.15, as in Modin 2009 paper IV, 4.1.
 EPS = 0.054
 seeds = st.integers(0, 2**32 - 1)
 
@@ -136,7 +136,7 @@ def test_the_parts_of_nambu_t_are_exact_flows(seed):
         assert np.abs(np.array(ca.evalf(flow(ca.SX(ca.DM(x)), 0.7))).ravel() - field.y[:, -1]).max() < 1e-10
 
 
-# -- the experiment (S003 paper IV, 4.1) ------------------------------------------------------------------------------
+# -- the experiment (Modin paper IV, 4.1) ------------------------------------------------------------------------------
 def errors_of(scheme, h, steps=1000):
     run = lv.simulate(load("euler-top"), scheme=scheme, h=h, t_end=0.15 * steps)
     return run, *(np.abs(run.observe(name) - run.observe(name)[0]) for name in ("momentum", "kinetic_energy"))
@@ -198,7 +198,7 @@ def section(scheme, h):
 
 @pytest.mark.parametrize("scheme", [*FIXED, *ADAPTIVE])
 def test_orbits_are_periodic(scheme):
-    """S003 paper IV, Fig. 1: through the section at the same place again and again, after the same time."""
+    """Modin 2009 paper IV, Fig. 1: through the section at the same place again and again, after the same time."""
     places, times = section(scheme, 0.15 if scheme in FIXED else EPS)
     assert len(places) > 85
     assert np.ptp(places[:, 2]) < 5e-3 and gone(places) < 0.2

@@ -210,7 +210,7 @@ def stages_of(name, problem, h):
 
 @pytest.mark.parametrize("name", MURUA + GGL)
 def test_energy_defect_of_muruas_method(name):
-    """S002 (6.15) with the sign of a force -G^T lam: ``H1 - H0 = -h sum_i b_i L_i G(Q_i) V_i``, here exactly.
+    """Symank 2025 (6.15) with the sign of a force -G^T lam: ``H1 - H0 = -h sum_i b_i L_i G(Q_i) V_i``, here exactly.
 
     The energy of the pendulum is quadratic. With GGL, ``h sum_i b_i dV/dq . G^T Mu_i`` is added.
     """

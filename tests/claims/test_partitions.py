@@ -1,4 +1,4 @@
-"""Pairs of Runge-Kutta methods on systems in two parts, and any H(q, p) with constraints (S002 sect. 3.1, 6.1, 6.2)."""
+"""Pairs of Runge-Kutta methods on two-part systems and any H(q, p) with constraints (Symank sect. 3.1, 6.1, 6.2)."""
 
 import functools
 
@@ -57,7 +57,7 @@ def test_the_parts_make_a_difference():
 
 
 def test_invariants_of_both_parts():
-    """A pair that is symplectic keeps invariants ``x^T D y`` (S002 6.2.3), and not others."""
+    """A pair that is symplectic keeps invariants ``x^T D y`` (Symank 2025 6.2.3), and not others."""
     turning = lv.FirstOrder(
         "x y u v",
         rhs=lambda x: [x[2], x[3], -x[0] * (1 + x[0] ** 2 + x[1] ** 2), -x[1] * (1 + x[0] ** 2 + x[1] ** 2)],

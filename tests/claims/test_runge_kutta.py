@@ -194,7 +194,7 @@ HAMILTON = lv.FirstOrder(
 # -- energy brought in and taken out ----------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "exact"), [("gauss-2", True), ("gauss-3", True), ("lobatto-iiic-3", False)])
 def test_energy_balance_of_springs_and_dampers(name, exact):
-    """Quadratic energies: what Gauss' weights sum up of force and damping is exactly the change (S002 7.5)."""
+    """Quadratic energies: what Gauss' weights sum up of force and damping is exactly the change (Symank 2025 7.5)."""
     problem = lv.problems.load("mass-spring-damper", d1=0.2, d2=0.5, alpha=3.0)
     run = lv.simulate(problem, scheme=name, h=0.1, t_end=100.0)
     assert run.supplied_energy[-1] > 1 and run.dissipated_energy[-1] > 1

@@ -1,4 +1,4 @@
-"""Expensive forces once per step, cheap ones implicitly (S003 paper V): orders, stability, counts, problems 22, 23."""
+"""Expensive forces once per step, cheap ones implicitly (Modin paper V): orders, stability, counts, problems 22, 23."""
 
 import functools
 
@@ -289,7 +289,7 @@ def test_pendulum_on_a_penalty():
 
 # -- step sizes by stiffness (eqs. 14, 15) ----------------------------------------------------------------------------
 def walls():
-    """A point mass between two walls that repel it (S003 paper III, example 2 without its small terms)."""
+    """A point mass between two walls that repel it (Modin 2009 paper III, example 2 without its small terms)."""
     force = lv.Force(lambda q: 1 / q[0] ** 2 + 1 / (q[0] - 10) ** 2, expensive=True, conservative=True)
     return lv.Hamiltonian("x", kinetic=lambda p: p @ p / 2, forces=force)
 

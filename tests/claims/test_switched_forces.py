@@ -116,3 +116,81 @@ def test_errors_are_relative_to_the_motion_on_a_large_offset(offset):
     run = lv.simulate(model, q0=[offset + 1e-3], v0=[0.0], scheme="livens-em", h=0.05, t_end=20.0)
     true = np.abs(run.q[:, 0] - offset - 1e-3 * np.cos(run.t)).max() / 1e-3
     assert run.accuracy().error["q"] == pytest.approx(true, rel=0.5)
+
+
+# -- switches of the state --------------------------------------------------------------------------------------------
+def thrown(t):
+    """Motion from rest at 1 under a force of 1 towards the origin: parabolas."""
+    quarter = np.sqrt(2.0)
+    phase = (t + quarter) % (2 * quarter) - quarter
+    return np.where(((t + quarter) // (2 * quarter)) % 2 == 0, 1.0, -1.0) * (1 - phase**2 / 2)
+
+
+TOWARDS = dict(kinetic=lambda v: v[0] ** 2 / 2, forces=lambda q: [m.where(q[0] < 0, 1.0, -1.0)])
+
+
+@pytest.mark.parametrize("scheme", ["gauss-2", "gauss-3", "radau-iia-2", "radau-iia-3", "lobatto-iiic-3"])
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-10])
+def test_steps_with_a_tolerance_end_at_a_switch_of_the_state(scheme, tolerance):
+    """A jump of the force between two long steps without an error; steps over two switches are seen as well."""
+    control = lv.StepControl(tolerance=tolerance)
+    run = lv.simulate(lv.System("x", **TOWARDS), q0=[1.0], v0=[0.0], scheme=scheme, control=control, t_end=10.0)
+    assert np.abs(run.q[:, 0] - thrown(run.t)).max() < 1e-12
+    crossings = np.sqrt(2) * np.array([1, 3, 5, 7])
+    after = np.searchsorted(run.t, crossings + 1e-12)
+    assert np.all(run.t[after - 1] - run.t[after - 2] < 1e-13)
+    assert run.accuracy().resolved
+
+
+@pytest.mark.parametrize("scheme", ["gauss-3", "radau-iia-3"])
+def test_a_ball_on_a_stiff_penalty_floor_keeps_its_energy(scheme):
+    ball = lv.System(
+        "z", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda q: [-9.81 + m.where(q[0] < 0, -1e4 * q[0], 0.0)]
+    )
+    run = lv.simulate(ball, q0=[1.0], v0=[0.0], scheme=scheme, control=lv.StepControl(tolerance=1e-10), t_end=5.0)
+    height, speed = run.q[:, 0], run.v[:, 0]
+    energy = speed**2 / 2 + 9.81 * height + 5e3 * np.minimum(height, 0) ** 2
+    assert np.abs(energy - 9.81).max() < 1e-9
+
+
+def test_switches_of_first_order_equations_are_located():
+    """A heater that is on below 20 degrees, with a rate on each side: exponentials meet at 20."""
+    heater = lv.FirstOrder("u", rhs=lambda x: [m.where(x[0] < 20, 30.0, 21.0) - x[0]])
+    run = lv.simulate(heater, x0=[0.0], scheme="radau-iia-3", control=lv.StepControl(tolerance=1e-10), t_end=4.0)
+    t = np.log(30 / 10)
+    exact = np.where(run.t < t, 30 - 30 * np.exp(-run.t), 21 - np.exp(-(run.t - t)))
+    assert np.abs(run.x[:, 0] - exact).max() < 1e-8
+
+
+@pytest.mark.parametrize("end", [1.0, 1.4, 1.5, 4.2, 5.0, 7.1])
+def test_a_run_over_switches_of_the_state_is_resumed_bit_for_bit(tmp_path, end):
+    given = dict(q0=[1.0], v0=[0.0], scheme="radau-iia-3", h=0.01, control=lv.StepControl(tolerance=1e-6))
+    model = lv.System("x", potential=lambda q: q[0] ** 4 / 4, **TOWARDS)
+    whole = lv.simulate(model, **given, t_end=8.0)
+    assert np.sum(np.diff(whole.t) < 1e-12) >= 3
+    lv.simulate(model, **given, t_end=end, out=tmp_path / "part.h5")
+    resumed = lv.resume(tmp_path / "part.h5", system=model, t_end=8.0)
+    assert np.array_equal(resumed.t, whole.t) and np.array_equal(resumed.q, whole.q)
+
+
+def test_switches_are_located_with_the_parameters_that_an_action_has_set():
+    """The place of the switch is moved from 0 to -1 at t = 0.5."""
+    model = lv.System(
+        "x",
+        kinetic=lambda v: v[0] ** 2 / 2,
+        forces=lambda q, k: [m.where(q[0] < k.place, 1.0, 0.0)],
+        parameters=dict(place=0.0),
+    )
+    moved = lv.Event(lambda t: t - 0.5, name="moved", action=lambda: {"parameters": {"place": -1.0}})
+    run = lv.simulate(
+        model, q0=[1.0], v0=[-1.0], scheme="gauss-2", control=lv.StepControl(tolerance=1e-8), t_end=3.0, events=[moved]
+    )
+    exact = np.where(run.t < 2, 1 - run.t, -1 - (run.t - 2) + (run.t - 2) ** 2 / 2)
+    assert np.abs(run.q[:, 0] - exact).max() < 1e-12
+
+
+def test_a_motion_that_slides_along_a_switch_goes_on():
+    """A velocity that is driven to zero from both sides by a regularised friction: the last switch is not passed."""
+    model = lv.FirstOrder("x", rhs=lambda x: [-m.minimum(m.maximum(1e6 * x[0], -1.0), 1.0)])
+    run = lv.simulate(model, x0=[1.0], scheme="radau-iia-3", control=lv.StepControl(tolerance=1e-6), t_end=3.0)
+    assert run.status == "complete" and abs(run.x[-1, 0]) < 1e-6

@@ -110,7 +110,7 @@ def test_livens_variational_with_varying_and_singular_mass(seed):
 
 
 def test_the_misprinted_scheme_is_not_symplectic():
-    """With p0 instead of p1 in (41b), as printed in S001, the form is lost: the misprint is a misprint."""
+    """With p0 instead of p1 in (41b), as printed in Kinon et al. 2023, the form is lost: the misprint is a misprint."""
     from dataclasses import replace
 
     from livens.schemes.symplectic.ggl import GGLVariational, constraint_hessian_force

@@ -330,9 +330,9 @@ TARGETS = (
         ("unit/multibody/test_contact_laws.py", "unit/multibody/test_contact_geometry.py"),
     ),
     Target(
-        ("engine/steppers/neighbour_list.py", "multibody/contacts/contact_group.py", "engine/steppers/dem.py"),
+        ("engine/collision.py", "multibody/contacts/contact_group.py"),
         2,
-        ("unit/multibody/test_balls.py", "claims/test_crowds.py", "claims/test_drawn_crowds.py"),
+        ("unit/multibody/test_balls.py", "claims/test_balls_in_a_box.py", "claims/test_drawn_crowds.py"),
     ),
     # many trajectories, and how they change with parameters
     Target(
@@ -467,14 +467,13 @@ BY_HAND = (
         "cell = 2 * float(bounding_radius.max()) + max_gap",
         "cell = float(bounding_radius.max()) + max_gap",
     ),
-    ("engine/steppers/dem.py", "f[o + 3] += lever_j * tx", "f[o + 3] -= lever_j * tx"),
     (
-        "engine/steppers/dem.py",
-        "friction_coeff = t.contact_law[3] * f_elastic /",
-        "friction_coeff = t.contact_law[3] * f_normal /",
+        "engine/collision.py",
+        "friction = p[4] * elastic /",
+        "friction = p[4] * normal_force /",
     ),
     (
-        "engine/steppers/neighbour_list.py",
+        "engine/collision.py",
         "if largest == largest and not displacement2 <= largest:",
         "if not displacement2 <= largest:",
     ),

@@ -1,4 +1,4 @@
-"""The ball bearing of S003 (paper V, chapter 4): statics, motion, theory of rolling bearings, energy."""
+"""The ball bearing of Modin 2009 (paper V, chapter 4): statics, motion, theory of rolling bearings, energy."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""The rigid-body examples of S001 and S004: what they conserve, and their order against exact solutions."""
+"""Rigid-body examples of Kinon et al. 2023 and 2024: what they conserve, and their order against exact solutions."""
 
 import itertools
 
@@ -22,7 +22,7 @@ def at(solution, t):
     return next(s for s in solution if s["t"] == t)
 
 
-# -- free rigid body (S004 5.3) ---------------------------------------------------------------------------------------
+# -- free rigid body (Kinon, Betsch 2024 5.3) --------------------------------------------------------------------------
 def test_free_rigid_body():
     """Generalised energy, unit length and spatial angular momentum at round-off; total energy not (Figs. 6-8)."""
     run = lv.simulate(lv.problems.load("free-rigid-body"), h=0.05)
@@ -59,7 +59,7 @@ def test_order_for_the_free_rigid_body(scheme, reference):
         assert found[-1] < 1e-4
 
 
-# -- heavy top (S004 5.4, S001 5.1) -----------------------------------------------------------------------------------
+# -- heavy top (Kinon, Betsch 2024 5.4, Kinon et al. 2023 5.1) ---------------------------------------------------------
 L = 0.075  # from the tip to the centre of mass
 
 
@@ -102,7 +102,7 @@ def test_top(name, h, reference):
 
 @pytest.mark.parametrize("name", ["heavy-top", "gyroscopic-top"])
 def test_the_top_precesses_on_a_level(name):
-    """The height of the centre of mass is constant (S001 Fig. 10): up to errors of second order."""
+    """The height of the centre of mass is constant (Kinon et al. 2023 Fig. 10): up to errors of second order."""
     steps, errors = [0.001 / 2**i for i in range(4)], []
     for h in steps:
         q = lv.simulate(lv.problems.load(name), scheme="livens-em", h=h, t_end=0.2).q
@@ -113,7 +113,7 @@ def test_the_top_precesses_on_a_level(name):
 
 
 def test_gyroscopic_top_of_the_source():
-    """Usually with the GGL principle: L3 and g at round-off, energy without drift (S001 Figs. 4-8)."""
+    """Usually with the GGL principle: L3 and g at round-off, energy without drift (Kinon et al. 2023 Figs. 4-8)."""
     problem = lv.problems.load("gyroscopic-top")
     assert (problem.scheme, problem.t_end) == ("ggl-variational", 2.0)
     run = lv.simulate(problem, h=0.002)
@@ -152,7 +152,7 @@ def test_order_for_the_heavy_top(scheme):
 
 
 def test_livens_midpoint_is_the_more_accurate_for_the_top():
-    """S004 Fig. 13: at small steps MPL has the smaller error."""
+    """Kinon and Betsch 2024 Fig. 13: at small steps MPL has the smaller error."""
     problem = lv.problems.load("heavy-top")
     exact = centre_of(problem.reference(0.1)["q"])
     for h in (0.0025, 0.000625):
@@ -179,7 +179,7 @@ def test_directors_and_quaternions_move_alike(scheme):
     assert apart[-1] < 1e-2
 
 
-# -- four bars in a ring (S004 5.5) -----------------------------------------------------------------------------------
+# -- four bars in a ring (Kinon, Betsch 2024 5.5) ----------------------------------------------------------------------
 RINGS = ("closed-loop-bars", "closed-loop-bars-directors")
 
 
@@ -236,7 +236,7 @@ def test_order_for_the_closed_loop(name, scheme, reference):
         assert errors[-1] < 1e-3
 
 
-# -- double four-bar linkage, undamped and damped (S001 5.2) ----------------------------------------------------------
+# -- double four-bar linkage, undamped and damped (Kinon et al. 2023 5.2) ----------------------------------------------
 LINKAGES = ("double-four-bar", "double-four-bar-damped")
 LINKAGE_SCHEMES = (
     "ggl-classic", "ggl-em", "ggl-variational", "hamilton-em", "hamilton-midpoint", "livens-em", "livens-em-full",

@@ -1,4 +1,4 @@
-"""The problems of S002 and S003 and the field's benchmarks: data, consistency, references, orders, limits."""
+"""The problems of Symank 2025 and Modin and the field's benchmarks: data, consistency, references, orders, limits."""
 
 import functools
 
@@ -321,7 +321,7 @@ def test_bad_options(name, options, words):
         load(name, **options)
 
 
-# -- S003 -------------------------------------------------------------------------------------------------------------
+# -- Modin -------------------------------------------------------------------------------------------------------------
 @settings(max_examples=50, deadline=None)
 @given(st.floats(0.0, 0.999), st.floats(-100.0, 100.0))
 def test_kepler_reference(e, t):

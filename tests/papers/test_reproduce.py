@@ -26,10 +26,10 @@ ALL = [(entry.source, entry.number) for source in reproduce.SOURCES for entry in
 QUICK = [(s, n) for s, n in ALL if reproduce.figures(s, n)[0].quick]
 
 EXPECTED = {
-    "S000": [*range(2, 9)],
-    "S001": [*range(3, 11), *range(12, 24)],
-    "S002": [*range(4, 15), "times"],
-    "S004": [*range(1, 14), 15, 16],
+    "kinon-betsch-2023": [*range(2, 9)],
+    "kinon-betsch-schneider-2023": [*range(3, 11), *range(12, 24)],
+    "symank-2025": [*range(4, 15), "times"],
+    "kinon-betsch-2024": [*range(1, 14), 15, 16],
 }
 
 
@@ -60,13 +60,13 @@ def test_every_figure_with_data_is_there(source):
 
 
 def test_figures_by_number():
-    assert [entry.number for entry in reproduce.figures("s000", "fig. 8, 3")] == ["8", "3"]
-    with pytest.raises(InputError, match="unknown source 'S00'; did you mean 'S00"):
-        reproduce.figures("S00")
-    with pytest.raises(InputError, match="S004 has no figure '166' with data; did you mean '16'"):
-        reproduce.figures("S004", "166")
-    with pytest.raises(InputError, match="S000 has no figure 'x' with data; known: 2, 3"):
-        reproduce.figures("S000", "x")
+    assert [entry.number for entry in reproduce.figures("Kinon-Betsch-2023", "fig. 8, 3")] == ["8", "3"]
+    with pytest.raises(InputError, match="unknown source 'modin'; did you mean 'modin-2009"):
+        reproduce.figures("modin")
+    with pytest.raises(InputError, match="kinon-betsch-2024 has no figure '166' with data; did you mean '16'"):
+        reproduce.figures("kinon-betsch-2024", "166")
+    with pytest.raises(InputError, match="kinon-betsch-2023 has no figure 'x' with data; known: 2, 3"):
+        reproduce.figures("kinon-betsch-2023", "x")
 
 
 def test_claims_are_judged_by_their_limits():
@@ -102,32 +102,32 @@ def fake(monkeypatch):
             picture.add_subplot().plot([0, 1], [0, 1])
             return picture, list(claims)
 
-        monkeypatch.setitem(core.SOURCES, "S999", core.Source("S999", "A & B: On <nothing>", (), "All is well."))
-        entry = core.FigureEntry("S999", "1", "A | line", draw, "Theirs is bent.")
-        monkeypatch.setitem(core._entries, ("S999", "1"), entry)
+        monkeypatch.setitem(core.SOURCES, "nobody", core.Source("nobody", "A & B: On <nothing>", (), "All is well."))
+        entry = core.FigureEntry("nobody", "1", "A | line", draw, "Theirs is bent.")
+        monkeypatch.setitem(core._entries, ("nobody", "1"), entry)
 
     return make
 
 
 def test_report(fake, tmp_path):
     fake(core.Claim("It is a line.", "|x| < 1", True), core.Claim("It is level.", "slope 1", False))
-    report = reproduce.reproduce("S999", tmp_path / "deep" / "er")
+    report = reproduce.reproduce("nobody", tmp_path / "deep" / "er")
     assert not report.holds and [claim.holds for claim in report.claims] == [True, False]
     folder = tmp_path / "deep" / "er"
-    names = ["S999-figure-01.pdf", "S999-figure-01.png", "report.html", "report.md"]
+    names = ["nobody-figure-01.pdf", "nobody-figure-01.png", "report.html", "report.md"]
     assert sorted(path.name for path in folder.iterdir()) == names
     assert all((folder / name).stat().st_size > 100 for name in names)
     markdown = (folder / "report.md").read_text()
     assert "| 1 | It is a line. | \\|x\\| < 1 | holds |" in markdown
     assert "DOES NOT HOLD" in markdown and "1 of 2 claims hold" in markdown
-    assert "Theirs is bent." in markdown and "All is well." in markdown and "(S999-figure-01.png)" in markdown
+    assert "Theirs is bent." in markdown and "All is well." in markdown and "(nobody-figure-01.png)" in markdown
     page = (folder / "report.html").read_text()
-    assert "A &amp; B: On &lt;nothing&gt;" in page and "|x| &lt; 1" in page and 'src="S999-figure-01.png"' in page
+    assert "A &amp; B: On &lt;nothing&gt;" in page and "|x| &lt; 1" in page and 'src="nobody-figure-01.png"' in page
     assert page.count("DOES NOT HOLD") == 2  # in the table of all claims, and beside the figure
 
 
 def test_command_line(fake, tmp_path):
-    command = ["reproduce", "S999", "--out", str(tmp_path)]
+    command = ["reproduce", "nobody", "--out", str(tmp_path)]
     fake(core.Claim("It is a line [sic].", "straight", True))
     found = CliRunner().invoke(app, command)
     assert found.exit_code == 0 and "It is a line [sic]." in found.stdout and "Theirs is bent." in found.stdout
@@ -138,19 +138,21 @@ def test_command_line(fake, tmp_path):
     facts = json.loads(found.stdout)
     assert found.exit_code == 1 and facts["holds"] is False
     assert facts["figures"][0]["claims"] == [{"text": "It is level.", "measured": "slope 1", "holds": False}]
-    assert facts["figures"][0]["files"] == ["S999-figure-01.png", "S999-figure-01.pdf"]
+    assert facts["figures"][0]["files"] == ["nobody-figure-01.png", "nobody-figure-01.pdf"]
 
 
 def test_a_run_that_fails_is_a_claim_that_fails(fake, tmp_path):
     fake(failure="the step from t = 1 to 2 failed")
-    report = reproduce.reproduce("S999", tmp_path)
+    report = reproduce.reproduce("nobody", tmp_path)
     assert not report.holds and report.results[0].files == ()
     assert "the step from t = 1 to 2 failed" in (tmp_path / "report.md").read_text()
     assert "Not drawn" in (tmp_path / "report.html").read_text()
-    assert CliRunner().invoke(app, ["reproduce", "S999", "--out", str(tmp_path)]).exit_code == 1
+    assert CliRunner().invoke(app, ["reproduce", "nobody", "--out", str(tmp_path)]).exit_code == 1
 
 
-@pytest.mark.parametrize("words", [["S005"], ["S000", "--only", "99"], ["S000", "--out", "FILE"]])
+@pytest.mark.parametrize(
+    "words", [["kinon-2005"], ["kinon-betsch-2023", "--only", "99"], ["kinon-betsch-2023", "--out", "FILE"]]
+)
 def test_bad_input(words, tmp_path, monkeypatch, capsys):
     from livens.cli import main
 
@@ -165,7 +167,7 @@ def test_bad_input(words, tmp_path, monkeypatch, capsys):
 
 
 def test_one_figure_from_the_command_line(tmp_path):
-    found = CliRunner().invoke(app, ["reproduce", "S000", "--only", "8", "--out", str(tmp_path), "--json"])
+    found = CliRunner().invoke(app, ["reproduce", "kinon-betsch-2023", "--only", "8", "--out", str(tmp_path), "--json"])
     assert found.exit_code == 0
     facts = json.loads(found.stdout)
     assert facts["holds"] and [figure["figure"] for figure in facts["figures"]] == ["8"]

@@ -1,4 +1,4 @@
-"""S002: its figures and the port-Hamiltonian problems they stand on."""
+"""Symank 2025: its figures and the port-Hamiltonian problems they stand on."""
 
 import numpy as np
 import pytest
@@ -22,9 +22,9 @@ QUADRATIC = ("viscous-pendulum", "spring-chain", "rlc-circuit", "motor-slider-cr
 
 # -- figures ----------------------------------------------------------------------------------------------------------
 def test_every_figure_is_there():
-    numbers = [entry.number for entry in reproduce.figures("S002")]
+    numbers = [entry.number for entry in reproduce.figures("symank-2025")]
     assert numbers == [*map(str, range(4, 15)), "times"]
-    assert all(entry.title for entry in reproduce.figures("S002"))
+    assert all(entry.title for entry in reproduce.figures("symank-2025"))
 
 
 def test_published_times():
@@ -40,17 +40,21 @@ def test_published_times():
 def test_what_is_shown_is_not_judged(tmp_path):
     """A time makes no figure fail, and is not counted among the claims that hold."""
     claims = (core.Claim("It runs.", "yes", True), core.Claim("Its time.", "1 ms", None))
-    entry = core.FigureEntry("S002", "1", "A figure", lambda: (None, list(claims)))
-    report = core.Report(core.SOURCES["S002"], tmp_path, [core.FigureResult(entry, (), claims)])
+    entry = core.FigureEntry("symank-2025", "1", "A figure", lambda: (None, list(claims)))
+    report = core.Report(core.SOURCES["symank-2025"], tmp_path, [core.FigureResult(entry, (), claims)])
     assert report.holds and report.as_object()["figures"][0]["claims"][1]["holds"] is None
     assert "1 of 1 claims hold" in as_markdown(report) and "| Its time. | 1 ms | shown |" in as_markdown(report)
     assert "<td>shown</td>" in as_html(report)
 
 
 def test_one_figure_from_the_command_line(tmp_path):
-    found = CliRunner().invoke(app, ["reproduce", "S002", "--only", "7", "--out", str(tmp_path), "--quiet"])
+    found = CliRunner().invoke(app, ["reproduce", "symank-2025", "--only", "7", "--out", str(tmp_path), "--quiet"])
     assert found.exit_code == 0
-    assert {path.name for path in tmp_path.iterdir()} >= {"S002-figure-07.png", "S002-figure-07.pdf", "report.md"}
+    assert {path.name for path in tmp_path.iterdir()} >= {
+        "symank-2025-figure-07.png",
+        "symank-2025-figure-07.pdf",
+        "report.md",
+    }
 
 
 # -- what claims are made of ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Figures of S003: all are there, and what their claims are measured with measures rightly."""
+"""Figures of Modin 2009: all are there, and what their claims are measured with measures rightly."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ PAPERS += [f"V.{i}" for i in range(2, 7)]
 
 
 def test_every_figure_is_there_in_order():
-    assert [entry.number for entry in reproduce.figures("S003")] == CHAPTERS + PAPERS
-    assert [entry.number for entry in reproduce.figures("S003", "fig. iii.2, 2.10")] == ["III.2", "2.10"]
+    assert [entry.number for entry in reproduce.figures("modin-2009")] == CHAPTERS + PAPERS
+    assert [entry.number for entry in reproduce.figures("modin-2009", "fig. iii.2, 2.10")] == ["III.2", "2.10"]
 
 
 def test_drift_and_none_are_opposites():
@@ -78,7 +78,7 @@ def test_local_errors_are_those_of_one_step():
 
 
 def test_growth_is_that_of_the_characteristic_equation():
-    """S003 paper V, eq. 9; and with cheap forces alone and beta = 1/2, the implicit midpoint rule."""
+    """Modin 2009 paper V, eq. 9; and with cheap forces alone and beta = 1/2, the implicit midpoint rule."""
     rng = np.random.default_rng(1)
     x, y = rng.uniform(-1, 3, 40), rng.uniform(-1, 5, 40)
     for alpha in (0.0, 0.3, 0.5, 1.0):
@@ -98,10 +98,10 @@ def test_corners_of_the_region():
 
 @pytest.mark.slow
 def test_the_report_in_one_go(tmp_path):
-    report = reproduce.reproduce("S003", tmp_path, progress=False)
+    report = reproduce.reproduce("modin-2009", tmp_path, progress=False)
     assert [claim.text for claim in report.claims if not claim.holds] == []
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "S003-figure-III.2.png" in page and "DOES NOT HOLD" not in page
+    assert "modin-2009-figure-III.2.png" in page and "DOES NOT HOLD" not in page
     assert len(list(tmp_path.glob("*.pdf"))) == len(CHAPTERS + PAPERS)
 
 

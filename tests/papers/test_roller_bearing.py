@@ -1,4 +1,4 @@
-"""The spherical roller bearing, case 2 of S003 4.3: line contact, balance, theory of rolling, another solver."""
+"""The spherical roller bearing, case 2 of Modin 2009 4.3: line contact, balance, theory of rolling, another solver."""
 
 import functools
 

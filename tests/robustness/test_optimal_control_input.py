@@ -69,6 +69,11 @@ GIVEN = dict(inputs={"force": (-9, 9)}, t_end=1.0, steps=4, start=dict(q0=[0.0],
         (dict(end={"x": 1.0, "time": (lambda t: 0 * t, 0.0, 0.0)}), "'time' in end follows"),
         (dict(steps=1), "more equations than variables"),
         (dict(steps=4, inputs={"force": (2, 2)}), "more equations than variables"),
+        (dict(end=None), "conditions are missing"),
+        (dict(end=None, t_end=(0.5, 2.0), minimise="time"), "conditions are missing"),
+        (dict(end={"x": 5.0}, along={"x": (-2, 2)}), "'x' cannot be 5.0 at the end"),
+        (dict(along={"x": (2, None)}), "contradict"),
+        (dict(end=dict(q=[1.0], v=[3.0]), along={"v_x": (None, 2.0)}), "contradict"),
     ],
 )  # fmt: skip
 def test_messages(changes, message):
@@ -139,3 +144,35 @@ def test_angles_need_both_bounds():
 def test_acceptable_level_is_not_converged():
     motion = lv.optimal_control(cart(), **GIVEN, ipopt=dict(tol=1e-300, acceptable_tol=1e-3, acceptable_iter=1))
     assert not motion.converged
+
+
+@pytest.mark.parametrize(
+    ("objectives", "weights", "changes", "message"),
+    [
+        (("effort",), [1.0], {}, "two or more objectives"),
+        (("effort", "time"), [[1.0, 2.0, 3.0]], {}, "one weight each"),
+        (("effort", "time"), [], {}, "Pareto front needs"),
+        (("effort", "fuel"), [1.0], {}, "minimise must be"),
+        (("effort", "time"), [1.0], dict(minimise="time"), "instead of minimise"),
+        (("effort", "time"), [1.0, np.nan], {}, "weights"),
+    ],
+)
+def test_wrong_pareto_fronts(objectives, weights, changes, message):
+    with pytest.raises(lv.InputError, match=message):
+        lv.pareto_front(cart(), objectives, weights, **{**GIVEN, **changes})
+
+
+def test_unreachable_ends_are_named():
+    motion = lv.optimal_control(cart(), **{**GIVEN, "end": {"x": 500.0}})
+    assert not motion.converged
+    assert "conditions that are not met: end: x" in motion.message
+    assert "force are at their bounds" in motion.message
+
+
+def test_switches_are_noted():
+    stop = lv.System(
+        "x", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda q, k: [k.force - lv.math.where(q[0] > 0.5, q[0], 0.0)],
+        parameters=dict(force=0.0),
+    )  # fmt: skip
+    assert "switches" in lv.optimal_control(stop, **{**GIVEN, "steps": 10}).summary()
+    assert "switches" not in lv.optimal_control(cart(), **{**GIVEN, "steps": 10}).summary()

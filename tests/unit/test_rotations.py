@@ -1,4 +1,4 @@
-"""Unit quaternions: the identities of S004 sect. 3 and appendix C, and conversions against an independent code."""
+"""Unit quaternions: identities of Kinon and Betsch 2024 (3, C), and conversions against an independent code."""
 
 import casadi as ca
 import numpy as np

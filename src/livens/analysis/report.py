@@ -134,7 +134,7 @@ def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
     info, statistics = result.info, result.statistics
     steps = max(statistics.steps, 1)
     lines = [
-        f"{info.problem or 'system'} with {info.scheme}, {step_description(result)}, "
+        f"{info.problem or info.name or 'system'} with {info.scheme}, {step_description(result)}, "
         f"t = {info.t0:g} to {float(result.last('t')):g}",
         f"{statistics.steps} steps in {statistics.wall_s:.3g} s ({statistics.wall_s / steps * 1e6:.2f} us per step, "
         f"{statistics.newton_iterations / steps:.2f} Newton corrections each), "

@@ -23,6 +23,7 @@ def export_fmu(
     ] = None,
     tunable: Annotated[list[str] | None, typer.Option(help="Parameter that may be changed between steps.")] = None,
     platform: Annotated[list[str] | None, typer.Option(help="Platform; default: x86_64-linux.")] = None,
+    version: Annotated[str, typer.Option(help="Version of FMI: 3.0 or 2.0.")] = "3.0",
     scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
     h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
     set_: Annotated[
@@ -30,7 +31,7 @@ def export_fmu(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Export a problem or a scenario as a Functional Mock-up Unit (FMI 3.0, co-simulation).
+    """Export a problem or a scenario as a Functional Mock-up Unit (FMI 3.0 or 2.0, co-simulation).
 
     Example: livens export-fmu double-four-bar --output generalized_energy --h 1e-3
     """
@@ -51,6 +52,7 @@ def export_fmu(
             h=h or options.get("h"),
             parameters=options.get("parameters"),
             platforms=platform or ["x86_64-linux"],
+            version=version,
         )
     if not quiet:
         typer.echo(f"wrote {path}")

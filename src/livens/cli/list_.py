@@ -128,6 +128,7 @@ def _problems() -> None:
 
 def describe_problem(name: str) -> None:
     """Describe a problem: its options and the applicable schemes by group."""
+    from livens.problems.option_descriptions import option_description
     from livens.schemes.core.catalogue import group_names
 
     info = _problem_objects(name)[0]
@@ -135,8 +136,10 @@ def describe_problem(name: str) -> None:
     if info["source"]:
         typer.echo(f"    source        {info['source']}")
     typer.echo(f"    type          {info['type']}")
-    options = "  ".join(f"{option}={_format_value(value)}" for option, value in info["options"].items())
-    typer.echo(f"    options       {options or 'none'}")
+    typer.echo(f"    options       {'none' if not info['options'] else ''}".rstrip())
+    for option, value in info["options"].items():
+        description = option_description(info["name"], option)
+        typer.echo(f"        {f'{option}={_format_value(value)}':<24}  {description}".rstrip())
     typer.echo(f"    default run   scheme {info['scheme']}, h = {info['h']:g} s, until t = {info['t_end']:g} s")
     typer.echo("    applicable schemes")
     for group, names in group_names(info["schemes"]).items():

@@ -18,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 def reproduce(
     source: Annotated[
-        str, typer.Argument(help="S000, S001, S002, S003 or S004; default: all of them in one report.")
+        str, typer.Argument(help="Author-year name of a work, see --list; default: all works in one report.")
     ] = "all",
     out: Annotated[Path | None, typer.Option(help="Folder for figures and report; default: reproduce-SOURCE.")] = None,
     list_figures: Annotated[bool, typer.Option("--list", help="List the figures instead of drawing them.")] = False,
@@ -32,7 +32,7 @@ def reproduce(
 
     Exit codes: 1 if a claim does not hold.
 
-    Example: livens reproduce S004 --only 13 --out figures
+    Example: livens reproduce kinon-betsch-2024 --only 13 --out figures
     """
     from livens.cli.study import handle_interrupt
     from livens.errors import InputError

@@ -22,13 +22,13 @@ from livens.engine.codegen.step_kernels import (
     state_update_kernel,
 )
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.collision import NeighbourList
 from livens.engine.lru_cache import LruCache
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
 from livens.engine.stepper import Stepper, StepperOptions
 from livens.engine.stepper_registry import fused_stepper_type
-from livens.engine.steppers.neighbour_list import NeighbourList
 from livens.engine.steppers.reference import ReferenceSolver, ReferenceStepper
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.result_variables import MANDATORY, RESULT_VARIABLES
@@ -147,10 +147,8 @@ class CompiledStep:
 
         if not self.scheme.steps_on_trees or not isinstance(self.model, System):
             return f"scheme '{self.scheme.name}' does not step on trees"
-        if self.removed_constraints:
-            return "it has redundant constraints"
         try:
-            return spanning_tree(self.model)
+            return spanning_tree(self.model, self.removed_constraints)
         except NotATreeError as error:
             return str(error)
 

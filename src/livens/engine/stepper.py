@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -135,6 +135,15 @@ class StepChunk:
         )
 
 
+class CompleteRun(NamedTuple):
+    """Times, states and Newton iterations of all steps of an adaptive run, including the initial time and state."""
+
+    t: np.ndarray  # (n_steps + 1,)
+    states: np.ndarray  # (n_steps + 1, n_state)
+    newton_iterations: np.ndarray  # (n_steps,)
+    reached_end: bool  # False after the largest number of steps
+
+
 @dataclass
 class StepperStatistics:
     """Counters of a stepper other than Newton iterations."""
@@ -146,6 +155,8 @@ class StepperStatistics:
     compile_s: float = 0.0  # compilation time during the run, in seconds
 
 
+#: Number of steps that may be needed to land on the end time, if the last step fails and is subdivided.
+LANDING_STEPS = 16
 #: Maximum number of workspaces in the pool of a compiled step.
 _POOL_SIZE = 2
 #: Group sizes of steps without unknowns.
@@ -253,6 +264,8 @@ class Stepper(abc.ABC):
 
     #: True if the stepper requires `StepperOptions.pivot_order`.
     needs_pivot_order: ClassVar[bool] = False
+    #: Newton iterations of the steps of the last successful `advance_once`.
+    last_iterations: np.ndarray = np.zeros(0, dtype=np.int64)
 
     def __init__(self, layout: Layout, workspaces: WorkspaceManager | None = None) -> None:
         """Create a stepper for states of this layout; `workspaces` returns to its pool when the run ends."""
@@ -275,6 +288,17 @@ class Stepper(abc.ABC):
         self, state: IntegratorState, h: float, t_origin: float, step0: int, n_steps: int
     ) -> IntegratorState | None:
         """Take fixed steps and return the state after the last one; None if they need `advance`."""
+        return None
+
+    @property
+    def takes_single_steps(self) -> bool:
+        """True if `advance_once` is implemented."""
+        return type(self).advance_once is not Stepper.advance_once
+
+    def advance_to_end(
+        self, state: IntegratorState, h: float, t_end: float, n_steps: int, controller_state: np.ndarray
+    ) -> CompleteRun | None:
+        """Take all adaptive steps to `t_end`, or `n_steps` of them; None if they need `advance`."""
         return None
 
     def set_parameters(self, k: np.ndarray) -> None:

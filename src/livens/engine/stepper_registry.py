@@ -16,7 +16,6 @@ _STEPPERS: dict[type[StepEquations] | str, type[Stepper] | str] = {
     "livens.schemes.discretization.fixed_point_stages.FixedPointStages": (
         "livens.engine.steppers.fixed_point_rk.FixedPointStepper"
     ),
-    "livens.schemes.discretization.granular_step.GranularEquations": "livens.engine.steppers.dem.DemStepper",
     "livens.schemes.discretization.independent_bodies.IndependentBodyEquations": (
         "livens.engine.steppers.free_bodies.FreeBodiesStepper"
     ),

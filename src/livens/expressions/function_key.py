@@ -6,6 +6,8 @@ defaults, global names, attributes and helper functions.
 
 from __future__ import annotations
 
+import dis
+import enum
 import functools
 import sys
 from collections.abc import Hashable, Iterator, Mapping
@@ -21,7 +23,9 @@ LIBRARIES = frozenset(
     "builtins math cmath numpy scipy casadi livens numba functools itertools operator collections types".split()
 )
 #: Immutable types whose `repr` is their value.
-_PLAIN_TYPES = (int, float, complex, str, bytes, bool, type(None), np.generic, range, slice, type(Ellipsis))
+_PLAIN_TYPES = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice, type(Ellipsis)))
+#: Flag of classes that are created at run time; other bases than `object` have content outside of `__dict__`.
+_HEAP_TYPE = 1 << 9
 #: Attributes of classes without influence on values.
 _CLASS_METADATA = frozenset(
     "__dict__ __weakref__ __doc__ __module__ __qualname__ __annotations__ __firstlineno__ __static_attributes__"
@@ -112,9 +116,9 @@ def value_key(*values: object) -> Hashable | None:
 
 
 def _key(value: Any, visited: dict[int, int]) -> Hashable:
-    if isinstance(value, _PLAIN_TYPES):
+    if type(value) in _PLAIN_TYPES or (isinstance(value, np.generic) and type(value).__module__ == "numpy"):
         return type(value), repr(value)
-    if isinstance(value, np.ndarray):
+    if type(value) is np.ndarray:
         if value.dtype == object or value.nbytes > _MAX_ARRAY_BYTES:
             raise _NoKeyError
         return value.dtype.str, value.shape, value.tobytes()
@@ -125,6 +129,8 @@ def _key(value: Any, visited: dict[int, int]) -> Hashable:
         return type(value), tuple(_key(item, visited) for item in value)
     if type(value) is dict:
         return "dict", tuple((_key(name, visited), _key(item, visited)) for name, item in value.items())
+    if isinstance(value, enum.Enum):
+        return "enum", _class_key(type(value), visited), value.name
     if isinstance(value, ModuleType):
         if value.__name__.partition(".")[0] in LIBRARIES:
             return "module", value.__name__
@@ -147,7 +153,7 @@ def _key(value: Any, visited: dict[int, int]) -> Hashable:
         if getattr(value, "__self__", None) is not None and not isinstance(value.__self__, ModuleType):
             raise _NoKeyError  # a bound method of an object of an extension module, such as a list
         return "builtin", package_of(value), getattr(value, "__qualname__", getattr(value, "__name__", repr(value)))
-    if _has_state(value):
+    if _has_state(value) and not _has_hidden_content(type(value)):
         return "object", _class_key(type(value), visited), _key(dict(vars(value)), visited)
     raise _NoKeyError
 
@@ -156,14 +162,37 @@ def _has_state(value: Any) -> bool:
     return hasattr(value, "__dict__")
 
 
+def _has_hidden_content(cls: type) -> bool:
+    """Return True for subclasses of containers and numbers, whose content is not in `__dict__`."""
+    bases = (base for base in cls.__mro__ if base is not object and not base.__flags__ & _HEAP_TYPE)
+    return any(base is not functools._lru_cache_wrapper for base in bases)
+
+
+@functools.lru_cache(maxsize=1024)
+def _sorted_names(code: CodeType) -> tuple[str, ...]:
+    """Return the global and attribute names of a code object in alphabetical order."""
+    return tuple(sorted(set(referenced_names(code))))
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports_user_modules(code: CodeType) -> bool:
+    """Return True if a code object imports modules other than those of libraries."""
+    imported = (str(item.argval) for item in dis.get_instructions(code) if item.opname == "IMPORT_NAME")
+    nested = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return any(name.partition(".")[0] not in LIBRARIES for name in imported) or any(map(_imports_user_modules, nested))
+
+
 def _function_value_key(function: FunctionType, visited: dict[int, int]) -> Hashable:
     if is_library_function(function):
         return "library function", function.__module__, function.__qualname__
     code, globals_ = function.__code__, function.__globals__
-    names = sorted(name for name in set(referenced_names(code)) if name in globals_)
+    if _imports_user_modules(code):
+        raise _NoKeyError
+    names = [name for name in _sorted_names(code) if name in globals_]
     return (
         "function",
         code,
+        _key(function.__dict__, visited) if function.__dict__ else None,
         _key(function.__defaults__, visited),
         _key(function.__kwdefaults__, visited),
         tuple(_cell_key(cell, visited) for cell in function.__closure__ or ()),
@@ -197,4 +226,6 @@ def _class_key(cls: type, visited: dict[int, int]) -> Hashable:
                 parts.append((name, _key((attribute.fget, attribute.fset), visited)))
             else:
                 parts.append((name, _key(attribute, visited)))
+    if package_of(type(cls)) not in (*LIBRARIES, "abc", "enum"):
+        parts.append(("metaclass", _class_key(type(cls), visited)))
     return "class", tuple(parts)

@@ -16,6 +16,7 @@ import numpy as np
 from livens import problems
 from livens.run.simulate import simulate
 from livens.scene.outlines import SURROUNDINGS, extent, outlines
+from livens.transcription.api import optimal_control
 from livens.viewer.frame_selection import scene_coordinates, select_rows, with_rows
 from livens.viewer.payload import scene_or_empty
 
@@ -145,8 +146,10 @@ def _state_lines(sampled: Result) -> list[tuple[str, np.ndarray, int]]:
 
 
 def short_run(name: str) -> Result:
-    """Simulate a problem briefly, for a thumbnail."""
+    """Simulate a problem briefly, for a thumbnail; a control problem is solved."""
     problem = problems.load(name)
+    if problem.control:
+        return optimal_control(problem, steps=_FRAMES, progress=False).to_result()
     span = min(problem.t_end - problem.t0, max(_MAX_SPAN, _MIN_STEPS * problem.h))
     h = max(problem.h, span / _MAX_STEPS)
     return simulate(problem, h=h, t_end=problem.t0 + span, every=max(1, int(span / h) // 2000))

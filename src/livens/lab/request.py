@@ -13,6 +13,7 @@ import yaml
 from livens import problems, scenario, schemes
 from livens.errors import InputError, suggestion
 from livens.models.problem import Problem
+from livens.problems.option_descriptions import option_description
 from livens.run.plan import Plan
 from livens.schemes.core.catalogue import group_names
 from livens.validation import check_number, check_positive, readable_files_within
@@ -184,7 +185,11 @@ def describe_problem(name: str) -> dict[str, object]:
         "h": problem.h,
         "t0": problem.t0,
         "t_end": problem.t_end,
-        "options": [slider(option, value) for option, value in entry.options.items() if not isinstance(value, str)],
+        "options": [
+            slider(option, value) | {"description": option_description(name, option)}
+            for option, value in entry.options.items()
+            if not isinstance(value, str)
+        ],
     }
 
 

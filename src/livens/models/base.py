@@ -80,6 +80,7 @@ class Model:
     """
 
     type_label: ClassVar[str] = "model"  # label of the model type in lists and messages
+    name: str = ""  # name of the model in titles of reports, plots and animations
     coordinates: tuple[str, ...]
     constraint_names: tuple[str, ...] = ()
     algebraic_names: tuple[str, ...] = ()  # names of algebraic variables

@@ -20,6 +20,8 @@ from livens.types import Expr
 
 #: Energy terms of a contact group: the stored energy and the dissipated powers.
 ENERGY_TERMS = ("stored", "damping", "sliding", "pivoting", "rolling")
+#: Parameters of the contact of a sphere: both radii, law, damping, friction and its slip tolerance.
+SPHERE_PARAMETERS = ("reach", "radius", "stiffness", "damping", "friction", "smooth")
 #: Bounding radius, relative to the median, above which a shape is tested against all others instead of being binned.
 _OVERSIZE_FACTOR = 4.0
 
@@ -42,6 +44,24 @@ class CollisionProxy:
 
 
 @dataclass(frozen=True, eq=False)
+class SphereContact:
+    """Contact of a sphere with a sphere or a fixed plane in space, without spinning or rolling friction.
+
+    Such contacts have a hand-written kernel in the engine, with the parameters `SPHERE_PARAMETERS`.
+    """
+
+    exponent: float  # of the normal force as a function of the depth
+    indices: tuple[int, ...]  # of `SPHERE_PARAMETERS` in the parameters of the kernel; -1 for a parameter that is zero
+    plane: np.ndarray | None  # normal and offset; None for two spheres
+
+    def parameter_row(self, values: np.ndarray) -> np.ndarray:
+        """Return the parameters of the hand-written kernel from those of the general one."""
+        row = [0.0 if i < 0 else float(values[i]) for i in self.indices]
+        plane = np.zeros(4) if self.plane is None else self.plane
+        return np.array([*row, self.exponent, float(self.plane is not None), *plane])
+
+
+@dataclass(frozen=True, eq=False)
 class ClassPairPoint:
     """Possible contact point of two shape classes: kernel and its parameters.
 
@@ -52,6 +72,7 @@ class ClassPairPoint:
     kernel: int
     swapped: bool  # the body of the second class comes first
     parameters: np.ndarray
+    sphere: SphereContact | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +135,7 @@ class DetectedContacts(ExternalForce):
             for point in points:
                 hasher.update(repr((pair, point.kernel, point.swapped)).encode())
                 hasher.update(point.parameters.tobytes())
+                hasher.update(repr(point.sphere is None or (point.sphere.exponent, point.sphere.indices)).encode())
         hasher.update(repr(sorted(self.excluded_pairs)).encode())
         return "found contacts", hasher.hexdigest()
 

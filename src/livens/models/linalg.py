@@ -93,12 +93,15 @@ def equilibration(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
-def dependent_rows(A: np.ndarray, rtol: float = SOLVED_RTOL) -> tuple[int, ...]:
-    """Return a minimal set of linearly dependent rows by pivoted QR; the remaining rows are best conditioned."""
+def dependent_rows(A: np.ndarray, rtol: float = SOLVED_RTOL, length: np.ndarray | None = None) -> tuple[int, ...]:
+    """Return a minimal set of linearly dependent rows by pivoted QR; the remaining rows are best conditioned.
+
+    `length` are the magnitudes of the rows that the tolerance is relative to, by default their norms.
+    """
     if not A.size or not np.all(np.isfinite(A)):
         return ()
     from scipy.linalg import qr
 
-    length = np.linalg.norm(A, axis=1)
+    length = np.linalg.norm(A, axis=1) if length is None else length
     _, R, order = qr((A / np.where(length > 0, length, 1.0)[:, None]).T, mode="economic", pivoting=True)
     return tuple(sorted(int(i) for i in order[numerical_rank(np.abs(np.diag(R)), rtol, 1.0) :]))

@@ -118,6 +118,27 @@ class StateSwitches:
     def __len__(self) -> int:
         return len(self._functions)
 
+    def expressions(self, symbols: Mapping[str, Any], t: Any, k: Any) -> Any:
+        """Return the switching functions as a column of expressions.
+
+        Parameters
+        ----------
+        symbols : mapping of str to casadi.SX
+            Symbols of the variables `names` of the state.
+        t, k : casadi.SX
+            Symbols of the time and of the parameters.
+
+        Returns
+        -------
+        casadi.SX
+            Column of switching functions.
+        """
+        rows = []
+        for function, dofs, parameters in self._functions:
+            variables = [symbols[name] if dofs is None else symbols[name][list(dofs)] for name in self.names]
+            rows.append(function(*variables, t, k if parameters is None else k[list(parameters)]))
+        return ca.vertcat(*rows)
+
     def values(self, t: np.ndarray, state: Mapping[str, np.ndarray], k: np.ndarray) -> np.ndarray:
         """Evaluate the switching functions.
 

@@ -127,6 +127,31 @@ class Assembly:
         )
         return bool(np.abs(residual).max(initial=0.0) <= 1e-15 and not residual_rate.any())
 
+    @functools.cached_property
+    def _has_free_bodies(self) -> bool:
+        """True if no joint restricts the bodies, and the only targets are velocities of distinct bodies."""
+        targets = {(id(target.component), target.quantity) for target in self.targets}
+        return (
+            not self.twist.joint_constraints
+            and not any(group.element_type.velocity_constraints for group in self.system.element_groups)
+            and all(target.is_velocity and isinstance(target.component, Body) for target in self.targets)
+            and len(targets) == len(self.targets)
+        )
+
+    def _free_velocity(self) -> np.ndarray:
+        """Return the velocities of free bodies, each at rest except for its own targets."""
+        q, v = self.initial_guess, np.zeros(self.system.n)
+        index = {name: i for i, name in enumerate(self.system.coordinates)}
+        frames = {frame.position[0]: frame for frame in self.twist.frames}
+        for target in self.targets:
+            frame = frames[index[str(target.component.coordinates[0])]]
+            if target.quantity == "velocity":
+                v[list(frame.position)] = target.value
+                continue
+            for director in frame.directors:
+                v[list(director)] = _rotation_derivative(q[list(director)]) @ np.ravel(target.value)
+        return v
+
     def _linearise(self, q: np.ndarray) -> list[np.ndarray]:
         """Return constraint residuals, their Jacobian and time derivative, position targets and their Jacobian, the
         Jacobian of rate targets, the mass matrix, and the Jacobian of all constraints by velocities."""
@@ -162,7 +187,7 @@ class Assembly:
     @functools.cached_property
     def position(self) -> np.ndarray:
         """Coordinates that satisfy all joints and required targets; other targets in the least-squares sense."""
-        if self.already_consistent or self._tree is not None:
+        if self.already_consistent or self._has_free_bodies or self._tree is not None:
             return self.initial_guess
         value, required, angles = self._target_values(False)
         q = self._close_loops(self.initial_guess, value[:0], required[:0], angles[:0])
@@ -221,6 +246,8 @@ class Assembly:
         """Velocities of least kinetic energy that satisfy the constraints and the required rates."""
         if self.already_consistent:
             return np.zeros(self.system.n)
+        if self._has_free_bodies:
+            return self._free_velocity()
         q = self.position
         if self._tree is not None:
             tree_solution = tree_velocity(self.system, self._tree, q, self.targets)

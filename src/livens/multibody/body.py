@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,17 @@ from livens.types import ArrayLike
 from livens.validation import check_array
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class MovingMarker:
+    """Point in space that moves as a given function of time, such as a point of a road or of a shaker."""
+
+    name: str
+    position: Callable[[Any], Any]
+
+    def __repr__(self) -> str:
+        return f"<moving marker {self.name}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +111,10 @@ def parse_point(context: str, value: object, dimension: int) -> np.ndarray:
     """Return the position of a point argument in the reference configuration: numbers or a marker."""
     if isinstance(value, Marker):
         return value.reference_position
+    if isinstance(value, MovingMarker):
+        raise InputError(
+            f"{context}: the moving marker '{value.name}' can only be an end of springs, dampers and force laws"
+        )
     point = check_array(context, value)
     if point.shape == (3,) and dimension == 2 and point[2] == 0:
         point = point[:2]

@@ -14,6 +14,9 @@ from livens.multibody.body import Body
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.parametrisation import Parametrisation
 
+#: Largest product of inertia relative to the trace of the tensor for which axes are principal axes.
+_AXES_RTOL = 1e-12
+
 
 @functools.cache
 def _fluid_drag(parametrisation: Parametrisation) -> ModelFunction:
@@ -41,10 +44,24 @@ def _fluid_drag(parametrisation: Parametrisation) -> ModelFunction:
 
 
 def fluid_drag(
-    body: Body, mass: float, tensor: np.ndarray, centre: np.ndarray, density: float, viscosity: float
+    body: Body,
+    mass: float,
+    tensor: np.ndarray,
+    rotation: np.ndarray,
+    centre: np.ndarray,
+    density: float,
+    viscosity: float,
 ) -> Element:
-    """Return the drag of a resting fluid on a rigid part of a body; `tensor` and `centre` are in space."""
-    moments, axes = np.linalg.eigh(tensor)
+    """Return the drag of a resting fluid on a rigid part of a body.
+
+    `tensor` is in the axes of the link, `rotation` those axes in space, and `centre` is in space. The axes of the box
+    are those of the link if they are principal axes, which decides for equal moments.
+    """
+    if np.abs(tensor - np.diag(np.diag(tensor))).max() <= _AXES_RTOL * np.trace(tensor):
+        moments, axes = np.diag(tensor), rotation.copy()
+    else:
+        moments, axes = np.linalg.eigh(tensor)
+        axes = rotation @ axes
     axes[:, 2] = np.cross(axes[:, 0], axes[:, 1])
     r = np.sqrt(np.maximum(3 / (2 * mass) * (moments.sum() - 2 * moments), 1e-30))
     parameters = dict(X=body.to_local(centre), axes=body.in_body_axes(axes), r=r, density=density, viscosity=viscosity)

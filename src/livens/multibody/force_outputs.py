@@ -87,22 +87,26 @@ class PointToPointOutputs:
     element: Element
     end_a: tuple[Body, np.ndarray]
     end_b: tuple[Body, np.ndarray]
+    #: Positions of ends that move as functions of time.
+    motion: tuple[ModelFunction | None, ModelFunction | None] = (None, None)
 
     def outputs(self, name: str, index: ElementIndex) -> dict[str, Quantity]:
-        def gap(q: Expr) -> Expr:
+        def gap(q: Expr, t: Expr) -> Expr:
             ends = [
                 body.parametrisation.point(index.coordinates_of(body, q), local_position)
-                for body, local_position in (self.end_a, self.end_b)
+                if law is None
+                else m.array(law(m.Scalar(t)))
+                for (body, local_position), law in zip((self.end_a, self.end_b), self.motion, strict=True)
             ]
             return m.to_casadi(m.array(ends[1] - ends[0]))
 
         def length(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
-            return ca.sqrt(ca.sumsqr(gap(q)))
+            return ca.sqrt(ca.sumsqr(gap(q, t)))
 
         def tension(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Expr:
             # force on an end that belongs to a body, towards the other end
             end, sign = (self.end_b[0], -1) if self.end_b[0].element is not None else (self.end_a[0], 1)
-            along, d = gap(q), end.dimension
+            along, d = gap(q, t), end.dimension
             return (
                 sign
                 * ca.dot(index.force_on(end, q, v, t, k)[:d], along)

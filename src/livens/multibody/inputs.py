@@ -112,7 +112,13 @@ def _without_parameters(law: Law) -> Law:
 @functools.lru_cache(maxsize=1024)
 def joint_law(law: Law, has_parameters: bool) -> Law:
     """Return a law in a joint as a function of ``(t, coordinate, rate, k)``, whatever its arguments are."""
-    selected = _selected_arguments("the law", law, _JOINT_ARGUMENTS[: 4 if has_parameters else 3])
+    return named_law(law, _JOINT_ARGUMENTS[: 4 if has_parameters else 3])
+
+
+@functools.lru_cache(maxsize=1024)
+def named_law(law: Law, allowed: tuple[tuple[str, ...], ...]) -> Law:
+    """Return a law as a function of all allowed arguments, whichever of them it takes."""
+    selected = _selected_arguments("the law", law, allowed)
     return lambda *arguments: law(*(arguments[i] for i in selected))
 
 
@@ -140,8 +146,11 @@ def check_law(
     allowed: Sequence[tuple[str, ...]],
     shape: tuple[int, ...],
     k: ParameterNamespace,
+    argument_shapes: Sequence[tuple[int, ...]] = (),
 ) -> frozenset[int]:
     """Evaluate a law with symbols; return the positions of the arguments that its value depends on.
+
+    Arguments are scalars unless `argument_shapes` are given.
 
     Raises
     ------
@@ -149,8 +158,12 @@ def check_law(
         If the law cannot be called with its arguments, or its value has another shape.
     """
     selected = _selected_arguments(context, law, allowed)
-    symbols = [ca.SX.sym(names[0]) for names in allowed]
-    arguments = [k if names == ("k",) else m.Scalar(s) for names, s in zip(allowed, symbols, strict=True)]
+    shapes = argument_shapes or [()] * len(allowed)
+    symbols = [ca.SX.sym(names[0], int(np.prod(size, dtype=int))) for names, size in zip(allowed, shapes, strict=True)]
+    arguments = [
+        k if names == ("k",) else m.from_casadi(s).reshape(size) if size else m.Scalar(s)
+        for names, s, size in zip(allowed, symbols, shapes, strict=True)
+    ]
     try:
         value = m.array(call_with_symbols(law, *(arguments[i] for i in selected)))
     except ModelError as error:
@@ -166,9 +179,13 @@ def check_law(
 
 def check_joint_law(context: str, law: Law, parameters: Mapping[str, Any]) -> bool:
     """Check a law in a joint; return True if it depends on the joint coordinate."""
+    return 1 in check_law(context, law, _JOINT_ARGUMENTS[: 4 if parameters else 3], (), symbols_of(parameters))
+
+
+def symbols_of(parameters: Mapping[str, Any]) -> ParameterNamespace:
+    """Return parameters as symbols, for the check of a law."""
     named = Parameters(parameters)
-    namespace = ParameterNamespace(named.unpack_symbols(ca.SX.sym("k", named.size)))
-    return 1 in check_law(context, law, _JOINT_ARGUMENTS[: 4 if parameters else 3], (), namespace)
+    return ParameterNamespace(named.unpack_symbols(ca.SX.sym("k", named.size)))
 
 
 # -- inputs of the system ---------------------------------------------------------------------------------------------

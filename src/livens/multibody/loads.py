@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, explain_call_errors
@@ -11,7 +14,8 @@ from livens.expressions.parameters import TiedParameter, shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body
-from livens.multibody.inputs import Law, TimeLaw, time_law
+from livens.multibody.inputs import Law, TimeLaw, check_law, named_law, symbols_of, time_law
+from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.parametrisation import Parametrisation
 from livens.types import ArrayLike
 from livens.validation import check_array, check_choice
@@ -155,6 +159,59 @@ def torque(body: BodyElement, tau: Any) -> Element:
     law = as_time_law("a torque", tau, 1 if body.parametrisation.dimension == 2 else 3)
     forces = _torque(body.parametrisation, law.function)
     return Element(body.coordinates, forces=forces, name=f"torque on {body.name}", parameters=law.parameters)
+
+
+#: Arguments of a load that depends on the state of its body.
+STATE_ARGUMENTS = (("t",), ("position",), ("velocity",), ("rotation",), ("omega",))
+
+
+def depends_on_state(law: Any) -> bool:
+    """Return True if a load is a function with the name of a state among its arguments."""
+    try:
+        names = set(inspect.signature(law).parameters)
+    except (TypeError, ValueError):
+        return False
+    return bool(names & {name for (name,) in STATE_ARGUMENTS[1:]})
+
+
+def check_state_law(context: str, law: Law, dimension: int, size: int) -> Law:
+    """Return a load as a law of time and of the state of its body, after a call with symbols."""
+    turn = 1 if dimension == 2 else 3
+    shapes = ((), (dimension,), (dimension,), (dimension, dimension), (turn,) if turn == 3 else ())
+    check_law(context, law, STATE_ARGUMENTS, (size,), symbols_of({}), shapes)
+    return named_law(law, STATE_ARGUMENTS)
+
+
+@functools.cache
+def _state_load(parametrisation: Parametrisation, law: Law, is_force: bool, body_axes: bool) -> ModelFunction:
+    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
+        has_orientation = parametrisation.has_orientation
+        R = parametrisation.rotation_matrix(q) if has_orientation else np.eye(parametrisation.dimension)
+        omega = angular_velocity(parametrisation, q, v) if has_orientation else m.zeros(parametrisation.dimension)
+        state = m.array(parametrisation.point(q, k.X)), m.array(parametrisation.velocity(q, v, k.X)), R, omega
+        components = m.array(law(t, *state))
+        if not is_force:
+            return parametrisation.generalised_torque(q, components)
+        return parametrisation.generalised_force(q, k.X, R @ components if body_axes else components)
+
+    return forces
+
+
+def state_load(body: BodyElement, law: Law, is_force: bool, at: Any = None, frame: str = "space") -> Element:
+    """Return a force at a point, or a torque, that is a law of time and of the state of its body."""
+    check_choice("frame", frame, ("space", "body"))
+    kind, parametrisation = "force" if is_force else "torque", body.parametrisation
+    if not parametrisation.has_orientation and (frame == "body" or not is_force):
+        raise InputError(f"'{body.name}' is a particle: it has no body frame, and no torque acts on it")
+    point = AttachmentPoint((body, body.centre if at is None else at), with_orientation=parametrisation.has_orientation)
+    size = 1 if parametrisation.dimension == 2 and not is_force else parametrisation.dimension
+    checked = check_state_law(f"a {kind} on '{body.name}'", law, parametrisation.dimension, size)
+    return Element(
+        point.coordinates,
+        forces=_state_load(point.parametrisation, checked, is_force, frame == "body"),
+        name=f"{kind} on {body.name}",
+        parameters=dict(X=point.local_position),
+    )
 
 
 def as_time_law(context: str, value: Any, size: int) -> TimeLaw:

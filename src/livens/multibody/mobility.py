@@ -12,6 +12,10 @@ from livens.models.linalg import SOLVED_RTOL, numerical_rank
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
 from livens.multibody.body_constraint import BodyConstraint
+from livens.scene import html
+
+#: Width of the labels of the report.
+_LABEL_WIDTH = 17
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,14 @@ class MobilityReport:
         ]
         lines += [f"note             {note}" for note in self.import_warnings]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Return the report as a table for notebooks."""
+        rows: dict[str, str] = {}
+        for line in str(self).splitlines():
+            label, text = line[:_LABEL_WIDTH].strip(), line[_LABEL_WIDTH:]
+            rows[label] = f"{rows[label]}; {text}" if label in rows else text
+        return html.definition_table(rows)
 
 
 def mobility_report(system: System, assembly: Assembly, joints: Mapping[str, BodyConstraint]) -> MobilityReport:

@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 
 import livens
-from livens.errors import InputError, explain_call_errors, suggestion
+from livens.errors import InputError, LivensError, explain_call_errors, suggestion
 from livens.expressions.parameters import shared
 from livens.models.element import Element
 from livens.models.problem import Problem
@@ -34,6 +34,9 @@ from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.outputs import model_outputs
 from livens.multibody.sampled_controller import register_controllers
+from livens.multibody.spanning_tree import tree_constraints
+from livens.scene import html
+from livens.scene.sketch import svg
 from livens.validation import (
     check_array,
     check_bool,
@@ -75,6 +78,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         If True, all bodies move in the plane x, y.
     redundant : {"auto", "error", "remove"}, default "auto"
         Treatment of redundant constraints.
+    name : str, default "mechanism"
+        Name of the mechanism in titles of reports, plots and animations.
 
     Examples
     --------
@@ -98,15 +103,16 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         limit_stiffness: float | None = None,
         inertia: str = "error",
         strict: bool = True,
+        contacts: Mapping[str, Any] | None = None,
     ) -> Multibody:
-        """Read a robot from a URDF file.
+        """Read a robot from a URDF file, or from a xacro file if the package `xacro` is installed.
 
         The reference configuration has all joint coordinates at zero. A ``<mimic>`` joint becomes an exact coupling.
 
         Parameters
         ----------
         path : str or Path
-            URDF file.
+            URDF file; a file with the suffix ``.xacro`` is expanded first.
         base : {"fixed", "floating"}, default "fixed"
             Whether the root link belongs to the ground or is a free body.
         packages : mapping of str to path, optional
@@ -119,6 +125,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         strict : bool, default True
             Raise an error for content that changes the motion and is not supported. If False, such content is ignored
             and listed in ``import_warnings``.
+        contacts : mapping, optional
+            Contacts of the collision geometry, with a horizontal ground. Keys: ``stiffness`` in N/m, or
+            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
+            (1.0); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
+            not collide.
 
         Returns
         -------
@@ -134,9 +145,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
 
         file = check_path("path", path)
         check_choice("base", base, ("fixed", "floating"))
-        return cls._from_robot(
-            read_urdf(file, base, _package_paths(packages), check_bool("strict", strict)), limit_stiffness, inertia
-        )
+        robot = read_urdf(file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None)
+        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     @classmethod
     def from_mjcf(
@@ -147,6 +157,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         inertia: str = "error",
         strict: bool = True,
         actuators: bool = True,
+        keyframe: str | int | None = None,
+        contacts: Mapping[str, Any] | None = None,
     ) -> Multibody:
         """Read a model from an MJCF file (MuJoCo).
 
@@ -166,6 +178,14 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             and listed in ``import_warnings``.
         actuators : bool, default True
             Whether to import actuators.
+        keyframe : str or int, optional
+            Name or number of the stored state of the file that the model starts from, with its controls. By default
+            the model starts from the reference configuration at rest.
+        contacts : mapping, optional
+            Contacts of the collision geometry. Keys: ``stiffness`` in N/m, or
+            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
+            (that of the file); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
+            not collide.
 
         Returns
         -------
@@ -180,7 +200,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.imports.mjcf import read_mjcf
 
         flags = check_bool("strict", strict), check_bool("actuators", actuators)
-        return cls._from_robot(read_mjcf(check_path("path", path), *flags), limit_stiffness, inertia)
+        robot = read_mjcf(check_path("path", path), *flags, keyframe, contacts is not None)
+        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
         """Write the model as an MJCF file (MuJoCo), in its initial configuration.
@@ -210,13 +231,20 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         return write_mjcf(self, check_path("path", path), check_bool("force", force))
 
     @classmethod
-    def _from_robot(cls, robot: RobotDescription, limit_stiffness: float | None, inertia: str) -> Multibody:
+    def _from_robot(
+        cls,
+        robot: RobotDescription,
+        limit_stiffness: float | None,
+        inertia: str,
+        contacts: Mapping[str, Any] | None = None,
+    ) -> Multibody:
+        from livens.multibody.imports.collision_geometry import ContactOptions
         from livens.multibody.imports.to_multibody import MultibodyBuilder
 
         stiffness = None if limit_stiffness is None else check_positive("limit_stiffness", limit_stiffness)
-        mb = cls(gravity=robot.gravity if robot.gravity.any() else None)
+        mb = cls(gravity=robot.gravity if robot.gravity.any() else None, name=robot.name or "robot")
         balances = check_choice("inertia", inertia, ("error", "balance")) == "balance"
-        MultibodyBuilder(mb, robot, stiffness, balances).build()
+        MultibodyBuilder(mb, robot, stiffness, balances, ContactOptions.of(contacts)).build()
         if not mb.bodies:
             raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
         return mb
@@ -325,6 +353,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             raise InputError("a mechanism needs at least one body")
         body_elements = [rigid_body.element for rigid_body in bodies if rigid_body.element is not None]
         extra_bodies = [body for body, _ in self._integrator_states.values()]
+        extra_bodies += [wheel.spin for wheel in self._wheels.values()]
         extra_bodies += [body for rigid_contact in self._rigid_contacts.values() for body in rigid_contact.slack_states]
         elements: list[Element] = [
             *body_elements,
@@ -351,6 +380,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
 
             system.external_force = build_detected_contacts(system, self)
         system.redundancy_policy = self.redundant
+        system.tree_constraints = functools.partial(tree_constraints, system)
+        system.name = self.name
         register_inputs(system, self._inputs)
         register_angle_branches(system, self._angle_branches)
         system.quantities = model_outputs(system, self)
@@ -411,6 +442,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             If the constraints and required initial values cannot be met, or if bodies penetrate too deeply.
         """
         q, v = self.assembly.state
+        if self._wheels:
+            index, v = {name: i for i, name in enumerate(self.system.coordinates)}, v.copy()
+            for wheel in self._wheels.values():
+                dofs = [index[str(c)] for c in wheel.body.coordinates]
+                v[index[str(wheel.spin.coordinates[0])]] = wheel.initial_spin(q[dofs], v[dofs])
         if self._pair_contacts or self._contact_groups:
             from livens.multibody.contacts.checks import check_initial_penetration
             from livens.multibody.contacts.contact_group import check_group_penetration
@@ -540,14 +576,14 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         return marker
 
     def problem(
-        self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0, scheme: str | None = None, **options: Any
+        self, name: str = "", *, h: float = 1e-3, t_end: float = 1.0, scheme: str | None = None, **options: Any
     ) -> Problem:
         """Return the model as a `Problem` with its initial values.
 
         Parameters
         ----------
-        name : str, default "mechanism"
-            Name of the problem.
+        name : str, optional
+            Name of the problem. By default, it is the name of the mechanism.
         h : float, default 1e-3
             Step size in s.
         t_end : float, default 1
@@ -563,7 +599,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             Problem with consistent initial values.
         """
         q, v = self.initial_state
-        return Problem(name, self.system, q, v, scheme or self.default_scheme, h, t_end, **options)
+        return Problem(name or self.name, self.system, q, v, scheme or self.default_scheme, h, t_end, **options)
 
     def to_joint_coordinates(self, name: str = "mechanism", *, h: float = 1e-3, t_end: float = 1.0) -> Problem:
         """Return a mechanism with tree structure as a `Problem` in joint coordinates (minimal coordinates).
@@ -636,7 +672,24 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         raise AttributeError(f"a Multibody has no '{name}'{suggestion(name, dir(type(self)))}")
 
     def __repr__(self) -> str:
-        return f"<livens.Multibody: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+        name = "" if self.name == "mechanism" else f" {self.name}"
+        return f"<livens.Multibody{name}: {len(self.bodies)} bodies, {len(self.joints)} joints>"
+
+    def _repr_html_(self) -> str:
+        """Return the summary and the picture of the initial configuration for notebooks."""
+        summary = {
+            "mechanism": self.name,
+            "bodies": f"{len(self.bodies)}: {html.abbreviate(list(self.bodies))}",
+            "joints": f"{len(self.joints)}: {html.abbreviate(list(self.joints))}" if self.joints else "",
+            "forces": html.abbreviate(list(self._force_elements)),
+            "gravity": "none" if self.gravity is None else f"{[float(g) for g in self.gravity]} m/s²",
+            "more": "mb.check(), mb.simulate(t_end=, h=)",
+        }
+        try:
+            picture = svg(*self.problem().initial_scene)
+        except LivensError:  # incomplete mechanism
+            picture = ""
+        return f'<div style="display:flex;gap:1em;align-items:center">{picture}{html.definition_table(summary)}</div>'
 
 
 def _padded_generator(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:

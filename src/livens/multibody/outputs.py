@@ -65,6 +65,10 @@ def model_outputs(system: System, model: ModelBase) -> dict[str, Quantity]:
         add(name, force_outputs.outputs(name, ElementIndex.of(system, element_index[id(force_outputs.element)], index)))
     for name, (body, unit) in model._integrator_states.items():
         outputs[f"{name}.integral"] = _integral_output(name, index[str(body.coordinates[0])], unit)
+    for wheel in model._wheels.values():
+        dofs, spin = [index[str(c)] for c in wheel.body.coordinates], index[str(wheel.spin.coordinates[0])]
+        mass_entry = system.element_parameters[element_index[id(wheel.spin)]][-1]
+        add(wheel.name, wheel.outputs(dofs, spin, mass_entry))
     for penalty_joint in model._penalty_joints.values():
         add(
             penalty_joint.name,

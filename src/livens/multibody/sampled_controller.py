@@ -15,6 +15,7 @@ from livens.models.controller import Controller
 from livens.models.element import Element, InvariantForm
 from livens.models.quantity import Quantity
 from livens.models.system import System
+from livens.multibody.inputs import Input
 from livens.multibody.joint_forces import motor
 from livens.multibody.parametrisation import Parametrisation
 from livens.types import ModelFunction, ScalarLike
@@ -31,7 +32,8 @@ class SampledController:
     name: str
     period: float
     law: ModelFunction
-    elements: tuple[Element, ...]
+    #: Force elements of commanded joints, and commanded inputs, in the order of the commands.
+    targets: tuple[Element | Input, ...]
     units: tuple[str, ...]
     inputs: tuple[str, ...]
     state: np.ndarray
@@ -59,8 +61,14 @@ def register_controllers(system: System, definitions: Mapping[str, SampledContro
     controls: list[int] = []
     controllers = []
     for definition in definitions.values():
-        control_indices = []
-        for element, unit in zip(definition.elements, definition.units, strict=True):
+        control_indices: list[int] = []
+        for target, unit in zip(definition.targets, definition.units, strict=True):
+            if isinstance(target, Input):
+                entries = _input_entries(system, definition, target)
+                control_indices += range(len(controls), len(controls) + len(entries))
+                controls += entries
+                continue
+            element = target
             control_indices.append(len(controls))
             controls.append(system.element_parameters[element_index[id(element)]][-1])
             description = f"command of {definition.name}"
@@ -83,6 +91,17 @@ def register_controllers(system: System, definitions: Mapping[str, SampledContro
         )
     system.control_indices, system.controllers = tuple(controls), tuple(controllers)
     return outputs
+
+
+def _input_entries(system: System, definition: SampledController, target: Input) -> list[int]:
+    """Return the entries of a commanded input in the parameter vector."""
+    slices = system.inputs[target.name].value.slices if target.uses else ()
+    if len(slices) != 1:
+        raise InputError(
+            f"{definition.name}: the input '{target.name}' is used by {len(slices)} force elements; a controller "
+            "commands inputs of exactly one"
+        )
+    return list(range(slices[0].start, slices[0].stop))
 
 
 def measurement_function(system: System, definition: SampledController) -> ca.Function:

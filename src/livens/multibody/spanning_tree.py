@@ -1,8 +1,9 @@
-"""Spanning tree of a multibody system: tree joint of every body, weights, and force laws in the joints."""
+"""Spanning tree of a multibody system: tree joint of every body, weights, force laws in joints, and closures."""
 
 from __future__ import annotations
 
-from collections import deque
+import heapq
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,6 +34,8 @@ class TreeJoint:
     element_index: int = -1
     #: True if the parent is the second body of the joint.
     is_reversed: bool = False
+    #: True for a body with one coordinate, such as the spin of a wheel or the integral of a controller.
+    is_scalar: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,19 @@ class BodyForce:
 
     element_index: int
     body: int
+
+
+@dataclass(frozen=True)
+class Closure:
+    """Element that connects bodies other than by a tree joint: a joint that closes a loop, a coupling, or a spring.
+
+    Its multipliers are unknowns beside those of the tree.
+    """
+
+    element_index: int
+    bodies: tuple[int, ...]
+    #: Constraints of the element that are imposed, all but redundant ones.
+    rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,34 +89,49 @@ class SpanningTree:
     laws: tuple[JointLaw, ...] = ()
     forces: tuple[BodyForce, ...] = ()
     armatures: tuple[Armature, ...] = ()
+    closures: tuple[Closure, ...] = ()
 
     @property
     def n_dof(self) -> int:
-        """Number of degrees of freedom."""
+        """Number of joint coordinates of the tree."""
         return sum(DEGREES_OF_FREEDOM[joint_type_name(joint)] for joint in self.joints) - len(self.armatures)
 
+    @property
+    def n_multipliers(self) -> int:
+        """Number of constraints that close loops or couple joints."""
+        return sum(len(closure.rows) for closure in self.closures)
 
-DEGREES_OF_FREEDOM = dict(free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3)
+    @property
+    def n_closure_columns(self) -> int:
+        """Estimate of the number of tree solutions per iteration for the closures."""
+        return sum(len(closure.rows) + (3 if closure.rows else 9) for closure in self.closures)
+
+
+DEGREES_OF_FREEDOM = dict(
+    free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3, scalar=1
+)
 
 
 def joint_type_name(joint: TreeJoint) -> str:
-    """Return the type of a tree joint, "free" for a body without joint."""
-    return "free" if joint.joint is None else joint.joint.type_name
+    """Return the type of a tree joint, "free" or "scalar" for a body without joint."""
+    if joint.joint is None:
+        return "scalar" if joint.is_scalar else "free"
+    return joint.joint.type_name
 
 
-def spanning_tree(system: System) -> SpanningTree:
-    """Return the spanning tree of a system of rigid bodies in space.
+def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> SpanningTree:
+    """Return the spanning tree of a system of rigid bodies in space without redundant constraints.
 
     Raises
     ------
     NotATreeError
-        If the system has an element that is neither a tree joint, nor a weight, nor a force law in a tree joint.
+        If the system has a body without a tree joint, or an element that does not act on bodies alone.
     """
     if not system.frames:
         raise NotATreeError("the model has no rigid bodies in director coordinates")
     body_of_element: dict[int, int] = {}
     for body, frame in enumerate(system.frames):
-        if frame.dimension != 3 or len(frame.directors) != 3 or frame.rotor:
+        if (frame.dimension, len(frame.directors)) not in ((3, 3), (1, 0)) or frame.rotor:
             raise NotATreeError("it has bodies other than rigid bodies in space")
         body_of_element[id(system.elements[frame.element_index])] = body
     if system.external_force is not None:
@@ -118,9 +149,10 @@ def spanning_tree(system: System) -> SpanningTree:
                 -1 if body.element is None else body_of_element[id(body.element)]
                 for body in (joint.body_a, joint.body_b)
             ]
-            if joint.type_name not in TREE_JOINTS:
-                raise NotATreeError(f"the {joint.type_name} joint '{joint.name}' is not a tree joint")
-            joints.append((index, joint, ends[0], ends[1]))
+            if joint.type_name in TREE_JOINTS:
+                joints.append((index, joint, ends[0], ends[1]))
+            else:
+                others.append(index)
         elif _is_weight(element):
             body = next(b for b, f in enumerate(system.frames) if set(system.element_dofs[index]) <= set(f.coordinates))
             if body in weights or np.any(element.parameters.values["X"]):
@@ -128,41 +160,78 @@ def spanning_tree(system: System) -> SpanningTree:
             weights[body] = index
         elif _contributes(system.element_types[index]):
             others.append(index)
-    tree = _traverse(len(system.frames), joints)
-    laws, forces, armatures = list[JointLaw](), list[BodyForce](), list[Armature]()
-    for index in others:
-        coupling = system.elements[index].joint
-        if isinstance(coupling, Coupling):
-            armatures.append(_armature(index, coupling, tree))
-            continue
-        force = _body_force(system, index)
-        if force is None or isinstance(system.elements[index].joint, Joint):
-            laws.append(_law(system, index, tree))
-        else:
+    rows_removed = set(removed_constraints)
+    redundant = {
+        index for index, rows in enumerate(system.element_constraints) if rows_removed & {*range(rows.start, rows.stop)}
+    }
+    tree = _traverse([frame.dimension == 1 for frame in system.frames], joints, redundant)
+    in_tree = {joint.element_index for joint in tree}
+    laws, forces, armatures, closures = list[JointLaw](), list[BodyForce](), list[Armature](), list[Closure]()
+    for index in sorted([*others, *(index for index, *_ in joints if index not in in_tree)]):
+        force, element = _body_force(system, index), system.elements[index]
+        if (armature := _armature(index, element.joint, tree)) is not None:
+            armatures.append(armature)
+        elif (law := _law(system, index, tree)) is not None:
+            laws.append(law)
+        elif force is not None and not isinstance(element.joint, Joint):
             forces.append(force)
+        else:
+            closures.append(_closure(system, index, rows_removed))
     rotors = {armature.rotor for armature in armatures}
     if len(rotors) < len(armatures) or len({armature.body for armature in armatures}) < len(armatures):
         raise NotATreeError("a joint or a rotor has several armatures")
     loaded = {law.body for law in laws} | {force.body for force in forces} | {joint.parent for joint in tree}
+    loaded |= {body for closure in closures for body in closure.bodies}
     if loaded & rotors:
         raise NotATreeError("other elements act on the rotor of an armature")
+    if redundant & (in_tree | {armature.element_index for armature in armatures}):
+        raise NotATreeError("it has redundant constraints in several joints of a loop")
     tree = [joint for joint in tree if joint.body not in rotors] + [joint for joint in tree if joint.body in rotors]
-    return SpanningTree(tuple(tree), weights, tuple(laws), tuple(forces), tuple(armatures))
+    return SpanningTree(tuple(tree), weights, tuple(laws), tuple(forces), tuple(armatures), tuple(closures))
 
 
-def _armature(index: int, coupling: Coupling, tree: list[TreeJoint]) -> Armature:
-    """Return the armature of a coupling between a revolute tree joint and a rotor in a bearing on the ground."""
+def tree_constraints(system: System) -> tuple[int, ...]:
+    """Return the constraints of the joints of the spanning tree; none if the system has no tree."""
+    try:
+        tree = spanning_tree(system)
+    except NotATreeError:
+        return ()
+    elements = [joint.element_index for joint in tree.joints if joint.joint is not None]
+    elements += [armature.element_index for armature in tree.armatures]
+    rows = (system.element_constraints[index] for index in elements)
+    return tuple(i for row in rows for i in range(row.start, row.stop))
+
+
+def _armature(index: int, coupling: object, tree: list[TreeJoint]) -> Armature | None:
+    """Return the armature of a coupling of a revolute tree joint with a rotor in a bearing on the ground, or None."""
+    if not isinstance(coupling, Coupling) or coupling.coupling_type != "armature":
+        return None
     owners = {id(joint.joint): joint for joint in tree if joint.joint is not None}
     ends = [owners.get(id(joint)) for joint, _, _ in coupling.terms]
     weights = [weight for _, _, weight in coupling.terms]
-    if len(ends) == 2 and weights[0] == -weights[1] and coupling.coupling_type == "armature":
+    if len(ends) == 2 and weights[0] == -weights[1]:
         driver, rotor = ends
         if driver is not None and rotor is not None and rotor.joint is not None:
             is_revolute = joint_type_name(driver) == joint_type_name(rotor) == "revolute"
             on_ground = rotor.parent < 0 and not rotor.is_reversed and not np.any(rotor.joint.parameters["Y"])
             if is_revolute and on_ground:
                 return Armature(index, rotor.body, driver.body)
-    raise NotATreeError(f"the coupling '{coupling.name}' is not an armature of a revolute joint")
+    return None
+
+
+def _closure(system: System, index: int, removed_constraints: Collection[int]) -> Closure:
+    """Return the closure of an element on the coordinates of several bodies."""
+    element, model = system.elements[index], system.element_types[index]
+    dofs = set(system.element_dofs[index])
+    bodies = tuple(i for i, frame in enumerate(system.frames) if dofs & set(frame.coordinates))
+    if dofs - {dof for i in bodies for dof in system.frames[i].coordinates}:
+        raise NotATreeError(f"the element '{element.name or index}' has coordinates that are not those of bodies")
+    if not model.T.is_zero() or model.has_constraint_friction:
+        raise NotATreeError(
+            f"the element '{element.name or index}' has a kinetic energy or friction of its constraints"
+        )
+    start = system.element_constraints[index].start
+    return Closure(index, bodies, tuple(i for i in range(model.m) if start + i not in removed_constraints))
 
 
 def _body_force(system: System, index: int) -> BodyForce | None:
@@ -170,7 +239,8 @@ def _body_force(system: System, index: int) -> BodyForce | None:
     dofs = set(system.element_dofs[index])
     if system.element_types[index].m:
         return None
-    return next((BodyForce(index, i) for i, frame in enumerate(system.frames) if dofs <= set(frame.coordinates)), None)
+    bodies = ((i, frame) for i, frame in enumerate(system.frames) if frame.dimension == 3)
+    return next((BodyForce(index, i) for i, frame in bodies if dofs <= set(frame.coordinates)), None)
 
 
 def _is_weight(element: Element) -> bool:
@@ -185,74 +255,73 @@ def _contributes(model: ElementType) -> bool:
     return bool(model.m or model.F.nnz()) or not all(x.is_zero() for x in (model.T, model.V, model.R))
 
 
-def _traverse(n_bodies: int, joints: list[tuple[int, Joint, int, int]]) -> list[TreeJoint]:
-    """Return the tree joints in breadth-first order from the ground, then from one free body of each component."""
+def _traverse(
+    is_scalar: Sequence[bool], joints: list[tuple[int, Joint, int, int]], redundant: Collection[int]
+) -> list[TreeJoint]:
+    """Return the tree joints, breadth first from the ground, then from one free body of each component.
+
+    Joints with redundant constraints close loops if possible, and then spherical joints, with the fewest constraints.
+    """
     neighbours: dict[int, list[tuple[int, Joint, int, bool]]] = {}
     for index, joint, first, second in joints:
         neighbours.setdefault(first, []).append((index, joint, second, False))
         neighbours.setdefault(second, []).append((index, joint, first, True))
-    _check_for_loops(joints)
     seconds = {second for _, _, _, second in joints}
-    used, reached, tree = set[int](), set[int](), list[TreeJoint]()
+    reached, tree = set[int](), list[TreeJoint]()
     # roots of floating components: bodies that are not the second body of a joint first
-    for root in [-1, *sorted(range(n_bodies), key=lambda body: body in seconds)]:
+    for root in [-1, *sorted(range(len(is_scalar)), key=lambda body: body in seconds)]:
         if root in reached:
             continue
-        reached.add(root)
         if root >= 0:
-            tree.append(TreeJoint(root))
-        queue = deque([root])
-        while queue:
-            parent = queue.popleft()
-            for index, joint, body, is_reversed in neighbours.get(parent, ()):
-                if index in used:
+            tree.append(TreeJoint(root, is_scalar=is_scalar[root]))
+        queue: list[tuple[tuple[bool, bool, int], TreeJoint]] = []
+        body, n_queued, wrong = root, 0, None
+        while True:
+            reached.add(body)
+            for index, joint, other, is_reversed in neighbours.get(body, ()):
+                if other in reached:
                     continue
-                used.add(index)
                 if is_reversed and joint.type_name not in _REVERSIBLE:
-                    raise NotATreeError(
-                        f"the {joint.type_name} joint '{joint.name}' leads from the body to its parent: "
-                        "exchange its bodies"
-                    )
-                reached.add(body)
-                queue.append(body)
-                tree.append(TreeJoint(body, parent, joint, index, is_reversed))
+                    wrong = wrong or joint
+                    continue
+                key = index in redundant, joint.type_name == "spherical", n_queued
+                heapq.heappush(queue, (key, TreeJoint(other, body, joint, index, is_reversed)))
+                n_queued += 1
+            while queue and queue[0][1].body in reached:
+                heapq.heappop(queue)
+            if not queue:
+                break
+            tree.append(heapq.heappop(queue)[1])
+            body = tree[-1].body
+        if wrong is not None and _first_outside(wrong, joints, reached):
+            raise NotATreeError(
+                f"the {wrong.type_name} joint '{wrong.name}' leads from the body to its parent: exchange its bodies"
+            )
     return tree
 
 
-def _check_for_loops(joints: list[tuple[int, Joint, int, int]]) -> None:
-    """Raise an error at the first joint whose bodies are connected by earlier joints."""
-    root: dict[int, int] = {}
-
-    def find(body: int) -> int:
-        while root.setdefault(body, body) != body:
-            body = root[body]
-        return body
-
-    for _, joint, first, second in joints:
-        a, b = find(first), find(second)
-        if a == b:
-            raise NotATreeError(f"the joint '{joint.name}' closes a loop")
-        root[a] = b
+def _first_outside(joint: Joint, joints: list[tuple[int, Joint, int, int]], reached: Collection[int]) -> bool:
+    """Return True if the first body of a joint has not been reached."""
+    return any(other is joint and first not in reached for _, other, first, _ in joints)
 
 
-def _law(system: System, index: int, tree: list[TreeJoint]) -> JointLaw:
-    """Return the force law of an element, if it acts on the coordinate of a tree joint."""
+def _law(system: System, index: int, tree: list[TreeJoint]) -> JointLaw | None:
+    """Return the force law of an element that acts on the coordinate of a tree joint, or None."""
     element = system.elements[index]
-    name = element.name or f"element {index}"
     owner = next((joint for joint in tree if joint.joint is element.joint and joint.joint is not None), None)
     if owner is None or owner.joint is None:
-        raise NotATreeError(f"the element '{name}' acts on several bodies")
+        return None
     joint = owner.joint
     if len(element.coordinates) != len(joint.coordinates) or not element.functions.keys() <= {
         "potential",
         "dissipation",
         "forces",
     }:
-        raise NotATreeError(f"the element '{name}' is not a force law of a joint coordinate")
+        return None
     for rotational in (True, False):
         invariants = joint_invariants(joint.a, joint.b, rotational)
         if all(isinstance(f, InvariantForm) and f.invariants is invariants for f in element.functions.values()):
             has_coordinate = joint.joint_type.angle if rotational else joint.joint_type.slide
             if has_coordinate:
                 return JointLaw(index, owner.body, rotational)
-    raise NotATreeError(f"the element '{name}' is not a force law of a joint coordinate")
+    return None

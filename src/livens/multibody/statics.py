@@ -41,6 +41,13 @@ class Equilibrium:
     stable: bool
     iterations: int
 
+    def __repr__(self) -> str:
+        stability = "stable" if self.stable else "not stable"
+        return (
+            f"<Equilibrium: {stability}, residual {self.residual:.1e}, {self.iterations} iterations, "
+            f"{len(self.position)} coordinates in .position>"
+        )
+
 
 class StaticEquations:
     """Static residual and tangent stiffness of a system in twist coordinates."""

@@ -25,9 +25,10 @@ _SLIDES = dict(prismatic="a3", cylindrical="a3", planar="a1 a2")
 def tree_of(system: System) -> SpanningTree | None:
     """Return the spanning tree of a system, or None if it has loops or other constraints."""
     try:
-        return spanning_tree(system)
+        tree = spanning_tree(system)
     except NotATreeError:
         return None
+    return None if tree.n_multipliers or any(joint.is_scalar for joint in tree.joints) else tree
 
 
 def tree_velocity(

@@ -171,7 +171,7 @@ def comparison_diagram(results: Mapping[str, Result]) -> Figure:
     panels[-1].set_xlabel("$t$ (s)")
     legend(panels[0])
     info = runs[0].info
-    _caption(figure, f"{info.problem or 'system'}, h = {info.h:g} s")
+    _caption(figure, f"{info.problem or info.name or 'system'}, h = {info.h:g} s")
     return figure
 
 

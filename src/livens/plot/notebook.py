@@ -19,7 +19,7 @@ def _html(result: Result) -> str:
     info, statistics = result.info, result.statistics
     table = html.definition_table(
         {
-            "run": info.problem or f"a system of {len(info.coordinates)} coordinates",
+            "run": info.problem or info.name or f"a system of {len(info.coordinates)} coordinates",
             "scheme": f"{info.scheme}, h = {info.h:g}",
             "time": f"{result.t[0]:g} to {result.t[-1]:g}, {len(result.t)} rows",
             "steps": f"{statistics.steps} in {statistics.wall_s:.3g} s",

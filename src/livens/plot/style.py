@@ -146,7 +146,7 @@ def caption(figure: Figure, result: Result, note: str = "") -> None:
         if info.control
         else f"h = {info.h:g}" + (" (fictive)" if uses_fictive_time(result) else " s")
     )
-    parts = [escaped(info.problem) if info.problem else "", info.scheme, step, note]
+    parts = [escaped(info.problem or info.name), info.scheme, step, note]
     figure.suptitle(", ".join(part for part in parts if part), x=0.01, ha="left", color=GREY)
 
 

@@ -1,7 +1,7 @@
 """Reproduction of published figures: runs of livens, plots, and measured claims of each paper.
 
 >>> from livens import reproduce
->>> [entry.number for entry in reproduce.figures("S000")]
+>>> [entry.number for entry in reproduce.figures("kinon-betsch-2023")]
 ['2', '3', '4', '5', '6', '7', '8']
 """
 

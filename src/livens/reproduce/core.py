@@ -47,7 +47,7 @@ class FigureEntry:
     Parameters
     ----------
     source : str
-        Name of the source, such as ``"S003"``.
+        Name of the source, such as ``"modin-2009"``.
     number : str
         Number of the figure, such as ``"7"`` or ``"II.3"``.
     title : str
@@ -75,7 +75,7 @@ class Source:
     Parameters
     ----------
     name : str
-        Short name, such as ``"S003"``.
+        Short name, such as ``"modin-2009"``.
     citation : str
         Authors, title and year.
     modules : tuple of str
@@ -94,13 +94,13 @@ SOURCES = {
     source.name: source
     for source in (
         Source(
-            "S000",
+            "kinon-betsch-2023",
             "Kinon, Betsch: Energy-consistent integration of mechanical systems based on Livens principle",
             ("kinon_betsch_2023.four_particles",),
             "The constraint enters (20) with the sign of (21b).",
         ),
         Source(
-            "S001",
+            "kinon-betsch-schneider-2023",
             "Kinon, Betsch, Schneider: The GGL variational principle for constrained mechanical systems, 2023",
             ("kinon_betsch_schneider_2023.top", "kinon_betsch_schneider_2023.linkage"),
             "Equations (41b) and (57b) use the momentum at the end of the step, as it follows from the variation "
@@ -109,7 +109,7 @@ SOURCES = {
             "called horizontal in 5.1, is vertical.",
         ),
         Source(
-            "S002",
+            "symank-2025",
             "Symank: Structure-Preserving Numerical Solution of Multibody Systems in Energy Formulation, 2025",
             (
                 "symank_2025.springs",
@@ -124,7 +124,7 @@ SOURCES = {
             "of the document are those of the Newton iteration; livens always solves the equations to round-off.",
         ),
         Source(
-            "S003",
+            "modin-2009",
             "Modin: Adaptive Geometric Numerical Integration of Mechanical Systems, 2009",
             (
                 "modin_2009.pendulum",
@@ -144,7 +144,7 @@ SOURCES = {
             "those of a similar bearing are used.",
         ),
         Source(
-            "S004",
+            "kinon-betsch-2024",
             "Kinon, Betsch: Conserving integration of multibody systems with singular and non-constant mass matrix "
             "including quaternion-based rigid body dynamics, 2024",
             (
@@ -176,9 +176,9 @@ def figure(
 
 def source_of(name: str) -> Source:
     """Return a source by its name, case-insensitive."""
-    source = SOURCES.get(str(name).upper())
+    source = SOURCES.get(str(name).lower())
     if source is None:
-        raise InputError(f"unknown source '{name}'{suggestion(str(name).upper(), SOURCES)}")
+        raise InputError(f"unknown source '{name}'{suggestion(str(name).lower(), SOURCES)}")
     return source
 
 
@@ -199,7 +199,7 @@ def figures(source: str, only: str | Sequence[str] | None = None) -> list[Figure
     Parameters
     ----------
     source : str
-        Name of the source, such as ``"S003"``, case-insensitive.
+        Name of the source, such as ``"modin-2009"``, case-insensitive.
     only : str or sequence of str, optional
         Numbers of the selected figures, such as ``"7"`` or ``"fig7,8"``. Default: all figures.
 
@@ -336,9 +336,9 @@ def reproduce(
     Parameters
     ----------
     source : str
-        Name of the source: S000, S001, S002, S003 or S004.
+        Name of the source; `SOURCES` lists all names.
     out : str or Path, optional
-        Output folder, created if necessary. Default: ``reproduce-S000`` for source S000.
+        Output folder, created if necessary. Default: ``reproduce-kinon-betsch-2023`` for this source.
     only : str or sequence of str, optional
         Numbers of the selected figures, such as ``"7"`` or ``"7,8"``. Default: all figures.
     progress : bool, optional

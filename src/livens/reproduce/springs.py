@@ -1,4 +1,4 @@
-"""Two masses in redundant coordinates and the spring pendulum: S000 6.1-6.2 and S004 5.1-5.2.
+"""Two masses in redundant coordinates and the spring pendulum (Kinon and Betsch 2023, 6; 2024, 5).
 
 Reference solutions are computed in other coordinates by DOP853 (order 8) at its tightest tolerance.
 """

@@ -52,6 +52,12 @@ class RunInfo:
     events: tuple[str, ...] = ()  # names of the events of the run
     made: dict[str, Any] = field(default_factory=dict)  # provenance: date, versions, commands (lazy, see below)
     scene: dict[str, Any] = field(default_factory=dict)  # geometry of the model as plain data (lazy, see below)
+    name: str = ""  # name of a user-defined model
+
+    @property
+    def title(self) -> str:
+        """Name of the problem or of the model, for titles."""
+        return self.problem or self.name or "user-defined system"
 
 
 @dataclass

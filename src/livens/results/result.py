@@ -55,9 +55,10 @@ class _Variable:
     def __get__(self, result: Result | None, owner: type) -> Any:
         if result is None:
             return self
-        if self._name not in result.stored:
-            raise MissingVariableError(self._name, result.stored)
-        return result._arrays[self._name]
+        try:
+            return result._arrays[self._name]
+        except KeyError:
+            raise MissingVariableError(self._name, result.stored) from None
 
 
 @explain_call_errors
@@ -436,7 +437,7 @@ class Result:
         return len(self.t)
 
     def __repr__(self) -> str:
-        name = self.info.problem or f"system of {len(self.info.coordinates)} coordinates"
+        name = self.info.problem or self.info.name or f"system of {len(self.info.coordinates)} coordinates"
         return (
             f"<livens.Result: {name}, {self.info.scheme}, {self.statistics.steps} steps, "
             f"t = {self.t[0]:g} to {self.t[-1]:g}, {self.status}>"

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 #: Largest norm of a momentum at round-off level, relative to the largest momentum with the same kinetic energy, and the
 #: relative drift from which on this comparison is made.
 _MOMENTUM_ROUND_OFF, _SUSPICIOUS_DRIFT = 1e-12, 1e-10
+#: Kinetic energy relative to ``|dV/dq| |q|`` at round-off level: the square of a relative displacement of 64 epsilons.
+_ENERGY_ROUND_OFF = (64 * float(np.finfo(float).eps)) ** 2
 #: Growth factor of an unsupplied energy above which the integration has blown up.
 _BLOW_UP_FACTOR = 1e6
 
@@ -82,6 +84,20 @@ def momentum_bounds(
     inverse = np.linalg.pinv(mass, hermitian=True)
     squares = (np.linalg.norm(G @ inverse @ G.T, 2) for G in gradients)
     return {name: float(np.sqrt(2 * kinetic * square)) for name, square in zip(momenta, squares, strict=True)}
+
+
+def round_off_bounds(
+    compiled: CompiledStep, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
+) -> dict[str, float]:
+    """Return scales for a motion at round-off level: `momentum_bounds`, and ``|dV/dq| |q|`` as that of the energy."""
+    bounds = momentum_bounds(compiled, momenta, k, t, z, kinetic) if momenta else {}
+    model, layout, view = compiled.model, compiled.layout, compiled.model.view
+    is_available = "q" in view.symbols and "potential_energy" in view.observable_names and not model.uses_sparse_path
+    if is_available and all(name in layout for name in view.symbols):
+        gradient = view.function(ca.gradient(view.observable("potential_energy"), view.symbols["q"]))
+        force = np.array(gradient(*(z[layout[name]] for name in view.symbols), t, k))
+        bounds["energy"] = float(np.linalg.norm(force) * np.linalg.norm(z[layout["q"]]))
+    return bounds
 
 
 def monitored_columns(model: Model, energy: str, momenta: tuple[str, ...]) -> tuple[Expr, IndexTable]:
@@ -154,6 +170,8 @@ class MonitorSpec(NamedTuple):
     momentum_sizes: np.ndarray  # of the momenta
     #: Monitor arrays of the single-call loop; None for large models.
     arrays: MonitorArrays | None
+    #: True without energy, momenta and constraints.
+    is_empty: bool = False
 
     @classmethod
     def from_step(cls, compiled: CompiledStep, momenta: tuple[str, ...], tier: str) -> MonitorSpec:
@@ -170,7 +188,8 @@ class MonitorSpec(NamedTuple):
         columns = None
         if isinstance(table, ObservableKernel):
             columns = MonitorArrays(table.address, table.width, supplied, sizes, len(momenta))
-        return cls(energy, momenta, supplied, accounted, table, sizes, columns)
+        is_empty = not (energy or momenta or any(g.numel() for g in compiled.model.monitored_constraints()))
+        return cls(energy, momenta, supplied, accounted, table, sizes, columns, is_empty)
 
 
 def monitor_spec(compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> MonitorSpec:
@@ -194,7 +213,7 @@ class DriftMonitor:
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
         self.k, self._spec, self._compiled = k, monitor_spec(compiled, k, tier), compiled
-        self._momentum_bounds: Callable[[float], dict[str, float]] | None = None  # at the initial state
+        self._bounds: Callable[[float], dict[str, float]] | None = None  # at the initial state
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
         self._last_energy = np.zeros(1)  # energy of the last state
@@ -204,10 +223,9 @@ class DriftMonitor:
 
     def start(self, state: IntegratorState) -> None:
         self._initial = state.t, state.z  # evaluated together with the first steps: one call instead of two
-        if self._spec.momenta:
-            self._momentum_bounds = functools.partial(
-                momentum_bounds, self._compiled, self._spec.momenta, self.k, state.t, state.z.copy()
-            )
+        self._bounds = functools.partial(
+            round_off_bounds, self._compiled, self._spec.momenta, self.k, state.t, state.z.copy()
+        )
         drift_monitor.precompile()  # compile before the run starts
 
     def observe(self, steps: StepChunk, regular: bool = True) -> None:
@@ -222,6 +240,14 @@ class DriftMonitor:
             self.update(steps.t_nodes, steps.states)
         elif steps.n_steps:
             self.update(steps.t_end, steps.end_states)
+
+    def observe_run(self, t: np.ndarray, Z: np.ndarray) -> None:
+        """Update the maxima with all states of a run, including the initial one."""
+        self._initial = None
+        if self._spec.is_empty:
+            self._initial_row = np.zeros(self._spec.table.width)
+        else:
+            self.update(t, Z)
 
     def _observe_initial_state(self) -> None:
         """Evaluate the initial state if no step was taken."""
@@ -302,7 +328,7 @@ class DriftMonitor:
             start,
             self._reference_energy.item(0),
             self._maxima.copy(),
-            self._momentum_bounds,
+            self._bounds,
         )
 
     def checkpoint(self) -> dict[str, FloatArray | float]:
@@ -329,13 +355,17 @@ def summary_from_maxima(
 ) -> Summary:
     """Return the summary of the largest deviations of a run with this initial energy.
 
-    `bounds` returns the largest momenta with a kinetic energy. Drifts of a momentum at round-off level are relative to
-    its bound.
+    `bounds` returns the largest momenta with a kinetic energy, and the scale of the energy. Drifts of a momentum or an
+    energy at round-off level are relative to its bound.
     """
-    scale = energy_scale(initial_energy, reference_energy, float(maxima[MAX_MAGNITUDE])) or 1.0
+    magnitude = float(maxima[MAX_MAGNITUDE])
+    scale = energy_scale(initial_energy, reference_energy, magnitude) or 1.0
     drifts, sizes = maxima[MAX_MOMENTA::2], maxima[MAX_MOMENTA + 1 :: 2]
-    if bounds is not None and np.isfinite(maxima).all() and (drifts > _SUSPICIOUS_DRIFT * sizes).any():
-        largest = bounds(float(maxima[MAX_MAGNITUDE]))
+    is_suspicious = maxima[MAX_DRIFT] > _SUSPICIOUS_DRIFT * scale or (drifts > _SUSPICIOUS_DRIFT * sizes).any()
+    if bounds is not None and np.isfinite(maxima).all() and is_suspicious:
+        largest = bounds(magnitude)
+        if max(abs(initial_energy), magnitude) < _ENERGY_ROUND_OFF * largest.get("energy", 0.0):
+            scale = largest["energy"]
         maxima = maxima.copy()
         for i, name in enumerate(momenta):
             if drifts[i] > 0 and sizes[i] < _MOMENTUM_ROUND_OFF * largest.get(name, 0.0):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -16,7 +17,7 @@ from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.step_size_control import initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.observables.kernel_table import ObservableKernel
-from livens.engine.stepper import IntegratorState, WorkspaceManager
+from livens.engine.stepper import IntegratorState, Stepper, WorkspaceManager, step_inputs
 from livens.engine.steppers.fused import FusedStepper
 from livens.errors import InputError, IntegrationError, suggestion
 from livens.models.base import Model
@@ -25,9 +26,11 @@ from livens.models.observable import output_expression
 from livens.run.held_parameters import wrapped_angles
 from livens.run.plan import Plan
 from livens.run.startup import compile_and_start, make_stepper, start_integration
+from livens.validation import check_integer
 
 #: Largest number of steps in one native call.
 _CHUNK_STEPS = 64
+_REVOLUTION = 2 * math.pi
 
 
 class Drive:
@@ -46,22 +49,28 @@ class Drive:
     """
 
     def __init__(self, plan: Plan, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        self._plan, (self._indices, self._numbers) = plan, input_indices(plan.model, inputs)
+        self._plan, (indices, numbers) = plan, input_indices(plan.model, inputs)
+        self._entries = list(zip((2 + indices).tolist(), numbers.tolist(), strict=True))
         compiled, initial = compile_and_start(plan)
         state, stepper = start_integration(plan, compiled, initial)
-        if not isinstance(stepper, FusedStepper) or plan.control is not None or plan.scheme.fictive:
+        is_fused = isinstance(stepper, FusedStepper)
+        if not (is_fused or plan.tier == "tree") or plan.control is not None or plan.scheme.fictive:
             raise InputError(f"scheme '{plan.scheme.name}' cannot be driven: a drive needs fixed implicit steps")
-        self._compiled, self._order = compiled, stepper.order
-        self._kernels = compiled.kernels(stepper.order)
-        stepper.close()
-        sizes = compiled.flat_equations.block_size_array
-        self._w = WorkspaceManager(plan.k, sizes).prepare(state, _CHUNK_STEPS)
-        time_loop.advance_fixed.compile()  # type: ignore[attr-defined]
-        self._advance_native, _ = time_loop.advance_fixed._entry  # type: ignore[attr-defined]
+        self._compiled, self._w = compiled, _Arrays.of_run(plan, state)
+        #: Stepper of the tree tier, and its state; the fused tier is called without a stepper.
+        self._stepper: Stepper | None = None
+        if isinstance(stepper, FusedStepper):
+            self._kernels = compiled.kernels(stepper.order)
+            stepper.close()
+            self._w = WorkspaceManager(plan.k, compiled.flat_equations.block_size_array).prepare(state, _CHUNK_STEPS)
+            time_loop.advance_fixed.compile()  # type: ignore[attr-defined]
+            self._advance_native, _ = time_loop.advance_fixed._entry  # type: ignore[attr-defined]
+        else:
+            self._stepper = stepper
         self._measure = Outputs(plan.model, outputs)
         #: Values of the inputs.
         self.inputs: np.ndarray = np.zeros(len(inputs))
-        self.inputs[self._numbers] = plan.k[self._indices]
+        self.inputs[numbers] = plan.k[indices]
         #: Values of the outputs after the last step.
         self.outputs: np.ndarray = np.zeros(self._measure.size)
         self._evaluate_outputs = self._measure.bind(self._w.Z, self._w.c, self.outputs)
@@ -93,16 +102,18 @@ class Drive:
 
     def restart(self, state: IntegratorState) -> np.ndarray:
         """Start again from an integrator state and return the outputs."""
-        w = self._w
+        w, self._state = self._w, state
         w.Z[0], w.X[:HISTORY] = state.z, state.unknown_history
         w.newton_update.fill(0.0)
         w.inv_roundoff.fill(np.inf)
-        self._t0, self._n_steps = state.t, 0
+        self._t0, self._n_steps, self._k = state.t, 0, np.zeros(0)
         self._measure.forget()
         return self._update_outputs()
 
     def state(self) -> IntegratorState:
         """Return a copy of the current integrator state."""
+        if self._stepper is not None:
+            return self._state
         w = self._w
         state = IntegratorState.initial(self.t, w.Z[0].copy(), w.X[HISTORY - 1].copy())
         return replace(state, unknown_history=w.X[:HISTORY].copy())
@@ -126,8 +137,12 @@ class Drive:
             If a step cannot be solved.
         """
         w, h = self._w, self._plan.h
-        w.c[2 + self._indices] = self.inputs[self._numbers]
+        for entry, number in self._entries:
+            w.c[entry] = self.inputs[number]
         self._move_branches()
+        if self._stepper is not None:
+            self._advance_stepper(self._stepper, check_integer("n_steps", n_steps, 1))
+            n_steps = 0
         while n_steps > 0:
             count = min(n_steps, _CHUNK_STEPS)
             status = self._advance_native(
@@ -153,6 +168,22 @@ class Drive:
             w.newton_update.fill(0.0)
             w.inv_roundoff.fill(np.inf)
 
+    def _advance_stepper(self, stepper: Stepper, n_steps: int) -> None:
+        """Take steps by the stepper of the tree tier."""
+        w, h = self._w, self._plan.h
+        if not np.array_equal(w.c[2:], self._k):
+            self._k = w.c[2:].copy()
+            stepper.set_parameters(self._k)
+        final = stepper.advance_once(self._state, h, self._t0, self._n_steps, n_steps)
+        if final is None:
+            policy = StepPolicy(False, h, self._t0, self._n_steps)
+            steps = stepper.advance(self._state, n_steps, policy, initial_controller_state(h))
+            if steps.failure is not None:
+                raise IntegrationError(f"the step from t = {steps.final.t:.9g} failed: {steps.failure.reason}")
+            final = steps.final
+        self._state, w.Z[0] = final, final.z
+        self._n_steps += n_steps
+
     def _advance_by_stepper(self, n_steps: int) -> int:
         """Take steps by a stepper, which chooses another pivot order or the reference solver; return their number."""
         plan = replace(self._plan)
@@ -174,6 +205,23 @@ class Drive:
         return self.outputs
 
 
+@dataclass
+class _Arrays:
+    """State, unknowns of the last steps and inputs of a motion by a stepper."""
+
+    Z: np.ndarray
+    X: np.ndarray
+    c: np.ndarray
+    newton_update: np.ndarray
+    inv_roundoff: np.ndarray
+
+    @classmethod
+    def of_run(cls, plan: Plan, state: IntegratorState) -> Any:
+        """Return the arrays for the initial state of a run."""
+        c = step_inputs(plan.h, plan.t0, plan.k)
+        return cls(state.z[None, :].copy(), state.unknown_history.copy(), c, np.zeros(1), np.zeros(1))
+
+
 class Outputs:
     """Compiled outputs of a model as functions of engine states; angles are continuous from call to call."""
 
@@ -193,9 +241,11 @@ class Outputs:
         self._kernel = ObservableKernel(model, self.column) if columns else None
         self._angles = np.flatnonzero(is_angle)
         self._last: np.ndarray | None = None
+        self._last_row: list[float] | None = None  # of the function returned by `bind`
 
     def forget(self, rows: Any = None) -> None:
         """Forget the revolutions of all angles, or of those of some rows."""
+        self._last_row = None
         if rows is None or self._last is None:
             self._last = None
         else:
@@ -215,11 +265,20 @@ class Outputs:
             return lambda: None
         call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(self._kernel.address)
         z, inputs, target = (array.__array_interface__["data"][0] for array in (Z, c, out))
-        rows = out[None, :]
+        angles = self._angles.tolist()
 
         def evaluate() -> None:
             call(z, z, inputs, target, target)
-            self._unwrap(rows)
+            if not angles:
+                return
+            # as `_unwrap`, without arrays: they take longer than a step
+            values, last = [out.item(i) for i in angles], self._last_row
+            if last is not None:
+                revolutions = [(before - value) / _REVOLUTION for before, value in zip(last, values, strict=True)]
+                for i, (angle, change) in enumerate(zip(angles, revolutions, strict=True)):
+                    if abs(change) > 0.5 and math.isfinite(change):
+                        out[angle] = values[i] = values[i] + _REVOLUTION * round(change)
+            self._last_row = values
 
         return evaluate
 
@@ -229,9 +288,9 @@ class Outputs:
             return
         angles = values[:, self._angles]
         if self._last is not None:
-            revolutions = np.round((self._last - angles) / (2 * np.pi))
+            revolutions = np.round((self._last - angles) / _REVOLUTION)
             if revolutions.any():
-                angles += 2 * np.pi * np.nan_to_num(revolutions)
+                angles += _REVOLUTION * np.nan_to_num(revolutions)
                 values[:, self._angles] = angles
         self._last = angles
 

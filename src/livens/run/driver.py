@@ -27,7 +27,7 @@ from livens.run.held_parameters import HeldParameters
 from livens.run.interrupt import Interrupt
 from livens.run.plan import Plan
 from livens.run.progress import Progress
-from livens.run.sampled_control import SampledControllers
+from livens.run.sampled_control import SampledControllers, SamplingStepper
 from livens.run.startup import chunk_size, make_stepper, start_integration
 from livens.run.step_control import step_limit_message
 from livens.run.stepping import make_stepping
@@ -59,6 +59,8 @@ class StepObserver(Protocol):
     def restore(self, stored: dict[str, Any]) -> None: ...
 
 
+#: Largest number of steps between two samples up to which steps are taken one by one, and of steps between two outputs.
+_MAX_STEPS_ONE_BY_ONE, _MAX_SAMPLED_CHUNK = 4, 512
 #: Callback between chunks of steps. Receives a function that returns the partial result; returns False to stop the run.
 RunCallback = Callable[[Callable[[], Result]], bool]
 
@@ -191,11 +193,13 @@ class Run:
         _, total, unit = stepping.progress(self._state)
         with Interrupt() as interrupt, Progress(self._plan.title, total, self._progress, unit) as bar:
             while not self._take_final_steps_if_due():
-                self._sample_controllers()
+                sampling = self._take_sampled_steps()
+                if sampling is None:
+                    self._sample_controllers()
                 if self._has_actions:  # if an action fails, a resumed run must detect its event again
                     self._pre_action_checkpoint = self._checkpoint()
                 with self._fail_on_exception():
-                    steps = stepping.advance(self._stepper, self._state, self._chunk_size())
+                    steps = sampling or stepping.advance(self._stepper, self._state, self._chunk_size())
                 if self._held is not None:
                     n_valid = self._held.n_valid(steps, self._plan.k)
                     if n_valid < steps.n_steps:
@@ -246,6 +250,7 @@ class Run:
         self._plan = dataclasses.replace(self._plan)
         self._plan.__dict__["k"] = k
         self._stepper.set_parameters(k)
+        self._stepping.set_parameters(k)
         if changes_energy and self._monitor.has_started:
             self._monitor.apply_jump(self._state, self._state, k)
         self._monitor.k = k
@@ -262,6 +267,19 @@ class Run:
             with self._fail_on_exception():
                 self._state = self._controllers.sample(self._state, self._stepping.n_steps)
 
+    def _take_sampled_steps(self) -> StepChunk | None:
+        """Take steps with a sample of the controllers between them; None if the next step needs the general loop."""
+        controllers = self._controllers
+        if controllers is None or self._held is not None or self._event_detector is not None:
+            return None
+        if controllers.shortest_hold > _MAX_STEPS_ONE_BY_ONE or not self._stepper.takes_single_steps:
+            return None
+        stepper = SamplingStepper(self._stepper, controllers, self._compiled.layout, self._stepping.n_steps)
+        chunk = chunk_size(self._plan.tier, self._state.z.size + self._state.unknown_history.shape[1])
+        with self._fail_on_exception():
+            steps = self._stepping.advance(stepper, self._state, min(chunk, _MAX_SAMPLED_CHUNK))
+        return steps if steps.n_steps else None
+
     def _take_final_steps_if_due(self) -> bool:
         """Take the final, shortened steps once no regular step is left. Return True when the run is finished."""
         if not self._stepping.is_finished(self._state):
@@ -269,11 +287,14 @@ class Run:
         if self._resume_point is None:  # a longer run would not take the final steps
             self._resume_point = self._checkpoint()
         self._sample_controllers()
-        with self._fail_on_exception():
-            self._final_steps = self._stepping.final_steps(self._stepper, self._state)
-        self._terminal_event = (
-            self._process_chunk(self._final_steps, regular=False) if self._final_steps is not None else None
-        )
+        has_more = True
+        while has_more:
+            with self._fail_on_exception():
+                self._final_steps = self._stepping.final_steps(self._stepper, self._state)
+            self._terminal_event = (
+                self._process_chunk(self._final_steps, regular=False) if self._final_steps is not None else None
+            )
+            has_more = self._stepping.has_more_final_steps and self._terminal_event is None
         if self._terminal_event is None or not self._handle_event(self._terminal_event):
             return True
         return self._take_final_steps_if_due()
@@ -324,6 +345,7 @@ class Run:
             )
             self._monitor.apply_jump(state_before, self._state, self._plan.k)
         detector.k = self._plan.k
+        self._stepping.set_parameters(self._plan.k)
 
     def _with_event_parameters(self, plan: Plan, event: Mapping[str, Any]) -> Plan:
         """Return the plan with the parameters changed by an event; inputs and branches of angles keep their values."""

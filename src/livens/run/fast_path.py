@@ -12,7 +12,7 @@ import functools
 import math
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -21,9 +21,8 @@ from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
 from livens.engine.newton.iteration import N_ITERATIONS
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.single_call import OutputGrid, integrate_fixed
-from livens.engine.stepper import IntegratorState, StepChunk, Stepper, WorkspaceManager, step_inputs
+from livens.engine.stepper import CompleteRun, IntegratorState, StepChunk, Stepper, WorkspaceManager, step_inputs
 from livens.errors import IntegrationError
-from livens.expressions.state_layout import Layout
 from livens.models.angle_branches import MOVE_DISTANCE
 from livens.results.checkpoint import Checkpoint
 from livens.results.record import RunRecord, Statistics
@@ -32,8 +31,8 @@ from livens.results.result import Result
 from livens.run.drift_monitor import (
     DriftMonitor,
     describe_blow_up,
-    momentum_bounds,
     monitor_spec,
+    round_off_bounds,
     summary_from_maxima,
 )
 from livens.run.held_parameters import wrapped_angles
@@ -41,7 +40,7 @@ from livens.run.initial_step_size import initial_step_size
 from livens.run.plan import Plan
 from livens.run.startup import REFERENCE_H, chunk_size, initial_unknowns, start_integration
 from livens.run.step_control import step_limit_message
-from livens.run.stepping import Stepping, make_stepping, split_interval
+from livens.run.stepping import AdaptiveStepping, make_stepping, split_interval
 
 #: Key of the `FastRun` in the cache of a plan; key of adaptive runs in the caches of a compiled step and of a plan.
 _CACHE_KEY, _ADAPTIVE_KEY = "short run", "short adaptive run"
@@ -156,7 +155,7 @@ class FastRun:
                 initial_energy,
                 reference_energy,
                 monitor[: spec.arrays.n_maxima],
-                functools.partial(momentum_bounds, compiled, spec.momenta, k, plan.t0, z) if spec.momenta else None,
+                functools.partial(round_off_bounds, compiled, spec.momenta, k, plan.t0, z),
             ),
             statistics,
             "complete",
@@ -182,22 +181,22 @@ def _run_adaptive(
     start, stepper = start_integration(plan, compiled, initial)
     ready = time.perf_counter()
     try:
-        chunk, is_limited = _integrate_adaptive(plan, stepper, start, make_stepping(plan, compiled.layout))
+        run = _integrate_adaptive(plan, compiled, stepper, start)
     except IntegrationError:
         return None
     finally:
         stepper.close()
-    if chunk is None:
+    if run is None:
         return None
     monitor = DriftMonitor(compiled, plan.k, plan.tier)
     monitor.start(start)
-    monitor.observe(chunk)
+    monitor.observe_run(run.t, run.states)
     if monitor.nonfinite_quantity() or monitor.blow_up_message():
         return None
-    newton_iterations, cost = int(chunk.newton_iterations.sum()), stepper.statistics
+    cost, n_rows = stepper.statistics, len(run.t)
     statistics = Statistics(
-        chunk.n_steps,
-        newton_iterations,
+        n_rows - 1,
+        int(run.newton_iterations.sum()),
         time.perf_counter() - ready - cost.compile_s,
         ready - t_start + cost.compile_s,
         cost.repivots,
@@ -207,8 +206,8 @@ def _run_adaptive(
     )
     statistics.count_forces(plan.scheme)
     status, message = "complete", ""
-    if is_limited:
-        status, message = "interrupted", step_limit_message(chunk.n_steps, chunk.final.t)
+    if not run.reached_end:
+        status, message = "interrupted", step_limit_message(n_rows - 1, float(run.t[-1]))
     record = RunRecord(
         lambda: plan.run_info(compiled),  # type: ignore[arg-type]  # evaluated lazily by the record
         monitor.lazy_summary(),  # type: ignore[arg-type]
@@ -217,37 +216,63 @@ def _run_adaptive(
         message,
         checkpoint,  # type: ignore[arg-type]
     )
-    result = Result(_trajectory(plan.variables(compiled), compiled.layout, chunk), record, system=plan.model)
+    names = plan.variables(compiled)
+    slices, columns, _ = compiled.cached(
+        ("packed layout", names), lambda: packed_layout(tuple(compiled.layout.sizes.items()), names)
+    )
+    output = np.empty(3 * n_rows)
+    output[:n_rows], output[n_rows], output[2 * n_rows] = run.t, 0.0, 0.0
+    np.subtract(run.t[1:], run.t[:-1], out=output[n_rows + 1 : 2 * n_rows])
+    output[2 * n_rows + 1 :].view(np.int64)[:] = run.newton_iterations
+    trajectory = _PackedTrajectory(names, slices, n_rows, output, run.states[:, columns])
+    result = Result(trajectory, record, system=plan.model)
     result._scheme = plan.scheme
     return result
 
 
 def _integrate_adaptive(
-    plan: Plan, stepper: Stepper, state: IntegratorState, stepping: Stepping
-) -> tuple[StepChunk | None, bool]:
-    """Return all steps as one chunk, or None; and True if the largest number of steps was taken."""
+    plan: Plan, compiled: CompiledStep, stepper: Stepper, state: IntegratorState
+) -> CompleteRun | None:
+    """Return all steps, or None if they need a `Run`."""
     assert plan.control is not None
-    chunks, max_steps = list[StepChunk](), plan.control.most_steps
+    max_steps = plan.control.most_steps
     max_chunk = chunk_size(plan.tier, state.z.size + state.unknown_history.shape[1])
-    is_limited = False
-    while not stepping.is_finished(state) and not is_limited:
-        limit = (min(max_chunk, max_steps) if max_steps else max_chunk) - stepping.n_steps
-        if limit <= 0:
+    limit = min(max_chunk, max_steps) if max_steps else max_chunk
+    stepping = make_stepping(plan, compiled.layout)
+    if isinstance(stepping, AdaptiveStepping) and not stepping.has_breakpoints:
+        run = stepper.advance_to_end(state, plan.h, plan.t_end, limit, stepping.controller_state)
+        if run is not None:
+            if run.reached_end or limit == max_steps:
+                return run
             plan.cache[_ADAPTIVE_KEY] = _LONG
-            return None, False
-        steps = stepping.advance(stepper, state, limit)
+            return None
+    chunks, is_limited = list[StepChunk](), False
+    while not stepping.is_finished(state) and not is_limited:
+        rest = limit - stepping.n_steps
+        if rest <= 0:
+            plan.cache[_ADAPTIVE_KEY] = _LONG
+            return None
+        steps = stepping.advance(stepper, state, rest)
         if steps.failure is not None:
-            return None, False
+            return None
         chunks.append(_copied(steps))
         state = steps.final
         is_limited = 0 < max_steps <= stepping.n_steps and not stepping.is_finished(state)
-    if not is_limited:
+    has_more = not is_limited
+    while has_more:
         final_steps = stepping.final_steps(stepper, state)
         if final_steps is not None:
             if final_steps.failure is not None:
-                return None, False
-            chunks.append(final_steps)
-    return _joined(chunks), is_limited
+                return None
+            chunks.append(_copied(final_steps))
+            state = final_steps.final
+        has_more = stepping.has_more_final_steps
+    return CompleteRun(
+        np.concatenate([chunks[0].t_nodes, *(chunk.t_end for chunk in chunks[1:])]),
+        np.concatenate([chunks[0].states, *(chunk.end_states for chunk in chunks[1:])]),
+        np.concatenate([chunk.newton_iterations for chunk in chunks]),
+        not is_limited,
+    )
 
 
 def _copied(chunk: StepChunk) -> StepChunk:
@@ -259,32 +284,6 @@ def _copied(chunk: StepChunk) -> StepChunk:
         newton_iterations=chunk.newton_iterations.copy(),
         unknowns=chunk.unknowns[:0],
     )
-
-
-def _joined(chunks: Sequence[StepChunk]) -> StepChunk:
-    """Return consecutive chunks as one."""
-    first = chunks[0]
-    return StepChunk(
-        np.concatenate([first.t_nodes, *(chunk.t_end for chunk in chunks[1:])]),
-        np.concatenate([first.states, *(chunk.end_states for chunk in chunks[1:])]),
-        np.concatenate([chunk.step_sizes for chunk in chunks]),
-        first.unknowns[:0],
-        np.concatenate([chunk.newton_iterations for chunk in chunks]),
-        first.initial,
-        chunks[-1].final,
-    )
-
-
-def _trajectory(names: Sequence[str], layout: Layout, chunk: StepChunk) -> dict[str, np.ndarray]:
-    """Return the variables of a run by name; the initial row has no step size and no Newton iterations."""
-    slices, columns, _ = packed_layout(tuple(layout.sizes.items()), tuple(names))
-    states = chunk.states[:, columns]
-    extra = {
-        "t": chunk.t_nodes,
-        "step_size": np.append(0.0, chunk.step_sizes),
-        "newton_iterations": np.append(0, chunk.newton_iterations),
-    }
-    return {name: extra[name] if name in extra else states[:, slices[name]] for name in names}
 
 
 class _PackedTrajectory(Mapping[str, np.ndarray]):
@@ -301,6 +300,8 @@ class _PackedTrajectory(Mapping[str, np.ndarray]):
         self._names, self._slices, self._n_rows, self._output, self._states = names, slices, n_rows, output, states
 
     def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self._names:
+            raise KeyError(name)
         n_rows = self._n_rows
         if name not in self._slices:
             start = _EXTRA_COLUMNS[name] * n_rows

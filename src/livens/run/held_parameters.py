@@ -14,7 +14,7 @@ from livens.engine.stepper import IntegratorState, StepChunk, Stepper
 from livens.errors import InputError
 from livens.models.angle_branches import MOVE_DISTANCE
 from livens.run.plan import Plan
-from livens.run.schedule import BoundSchedule
+from livens.run.schedule import BoundFeedback, BoundSchedule, Feedback
 
 
 def wrapped_angles(compiled: CompiledStep, t: np.ndarray, Z: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -48,6 +48,10 @@ class BranchGuard(Stepper):
     def close(self) -> None:
         self._stepper.close()
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k = k
+        self._stepper.set_parameters(k)
+
     def advance(
         self, state: IntegratorState, n_steps: int, policy: StepPolicy, controller_state: np.ndarray
     ) -> StepChunk:
@@ -70,11 +74,14 @@ class HeldParameters:
 
     def __init__(self, plan: Plan, compiled: CompiledStep) -> None:
         self._compiled, self._branches = compiled, compiled.model.angle_branches
-        self._schedule = None
+        self._schedule: BoundSchedule | BoundFeedback | None = None
         if plan.inputs is not None:
             if not plan.has_fixed_steps:
                 raise InputError("inputs over time need fixed steps in physical time: give h, and no step control")
-            self._schedule = BoundSchedule(plan.inputs, plan.model, plan.t0, plan.t_end, plan.h)
+            if isinstance(plan.inputs, Feedback):
+                self._schedule = BoundFeedback(plan.inputs, plan.model, plan.t0, plan.h)
+            else:
+                self._schedule = BoundSchedule(plan.inputs, plan.model, plan.t0, plan.t_end, plan.h)
         self._times: list[float] = []
         self._vectors: list[np.ndarray] = []
 
@@ -83,7 +90,7 @@ class HeldParameters:
         new = k
         if self._schedule is not None:
             new = k.copy()
-            self._schedule.apply(new, state.t)
+            self._schedule.apply(new, state.t, state.z)
             new = k if np.array_equal(new, k) else new
         if self._branches is not None:
             angles = wrapped_angles(self._compiled, np.array([state.t]), state.z[None, :], new)[0]
@@ -116,10 +123,13 @@ class HeldParameters:
             "values": vectors[:, changing],
             "first": constant,
             "scheduled": float(self._schedule is not None),
+            "angles": self._schedule.measurement.last if isinstance(self._schedule, BoundFeedback) else np.zeros(0),
         }
 
     def restore(self, stored: dict[str, Any]) -> None:
         self._times = np.ravel(stored["times"]).tolist()
+        if isinstance(self._schedule, BoundFeedback):
+            self._schedule.measurement.last = np.ravel(stored["angles"])
         indices, first = np.ravel(stored["indices"]).astype(int), np.ravel(stored["first"])
         rows = np.array(stored["values"]).reshape(len(self._times), indices.size)
         self._vectors = []

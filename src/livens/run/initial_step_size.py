@@ -10,7 +10,7 @@ from livens.engine.newton.step_size_control import SETPOINT, initial_controller_
 from livens.engine.newton.time_loop import StepPolicy
 from livens.expressions.evaluate import Evaluator
 from livens.models.base import InitialState
-from livens.models.descriptor import DescriptorModel
+from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.run.plan import Plan
 from livens.run.startup import start_integration
@@ -34,13 +34,15 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
         return plan.h
     if estimated.doubling_order:
         return _trial_step_size(plan, compiled, initial)
-    absolute, relative = plan.control.tolerances(estimated.names)
+    if "tolerances" not in plan.cache:
+        plan.cache["tolerances"] = plan.control.tolerances(estimated.names)
+    absolute, relative = plan.cache["tolerances"]
     state, rate = _state_and_rate(plan, compiled, initial)
     if state.size != absolute.size or not np.all(np.isfinite(rate)):
         return plan.h
     with np.errstate(all="ignore"):
         allowed = absolute + relative * np.abs(state)
-        size, speed = (float(np.nanmax(np.abs(values) / allowed, initial=0.0)) for values in (state, rate))
+        size, speed = (float(np.fmax.reduce(np.abs(values) / allowed, initial=0.0)) for values in (state, rate))
     span = plan.t_end - plan.t0
     if not (np.isfinite(speed) and speed > 0):
         return plan.h
@@ -89,11 +91,18 @@ def _state_and_rate(plan: Plan, compiled: CompiledStep, initial: InitialState) -
         return initial["q"], initial["v"]
     d = model.descriptor
     x = np.concatenate([initial[name] for name in ("x", "y") if name in initial.values])
-    residual_at_rest = compiled.cached(
-        "residual at rest",
-        lambda: Evaluator([d.x, d.xdot, d.t, d.k], [d.residual, ca.jacobian(d.residual, d.xdot)]),
-    )
-    residual, E = residual_at_rest(x, 0.0, plan.t0, plan.k)
+    residual_at_rest, is_explicit = compiled.cached("residual at rest", lambda: _residual_at_rest(d))
+    residual, *mass = residual_at_rest(x, 0.0, plan.t0, plan.k)
+    if is_explicit:
+        return x, -residual.ravel()
+    (E,) = mass
     if not (np.all(np.isfinite(residual)) and np.all(np.isfinite(E))):
         return x, np.full(x.size, np.nan)
     return x, np.linalg.lstsq(E, -residual.ravel(), rcond=1e-12)[0]
+
+
+def _residual_at_rest(d: Descriptor) -> tuple[Evaluator, bool]:
+    """Return the residual and the mass matrix as functions of (x, x', t, k), or the residual alone if ``E = I``."""
+    mass = ca.jacobian(d.residual, d.xdot)
+    is_explicit = mass.shape[0] == mass.shape[1] == d.x.numel() and mass.is_eye()
+    return Evaluator([d.x, d.xdot, d.t, d.k], [d.residual] if is_explicit else [d.residual, mass]), is_explicit

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from livens.models.problem import Problem
 from livens.models.system import System
 from livens.results.provenance import provenance
 from livens.results.record import RunInfo
-from livens.run.schedule import Schedule
+from livens.run.schedule import Feedback, Schedule
 from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
 from livens.types import ArrayLike
 from livens.validation import check_choice, check_number, check_positive
+
+if TYPE_CHECKING:
+    from livens.multibody.spanning_tree import SpanningTree
 
 TIERS = ("auto", "tree", "fused", "assembled", "reference")
 #: Largest number of unknowns of the fused tier; larger steps are assembled element type by element type. Fully unrolled
@@ -33,6 +36,10 @@ FUSED_UNKNOWNS = 300
 FUSED_FRAME_UNKNOWNS = 100
 #: Fewest bodies of the tree tier. One or two bodies take less time in a single call of fully unrolled code.
 MIN_TREE_BODIES = 3
+#: Operations per iteration: of a body of a tree, and of a body and one column of the Schur complement of closures.
+#: The assembled tier takes about twenty times as long as the tree tier for a body: it is preferred if the closures take
+#: longer than ten times as long as the tree.
+_TREE_OPERATIONS, _COLUMN_OPERATIONS, _MAX_CLOSURE_SHARE = 1300, 200, 10
 #: Beam elements have longer code still: fewest invariants of an energy, and fewest such elements, to assemble a model.
 _MIN_INVARIANTS, _MIN_LARGE_ELEMENTS = 4, 3
 #: Upper estimate of the number of unknowns of a step per coordinate and constraint.
@@ -75,7 +82,7 @@ class Plan:
     store: str | Sequence[str] | None = None
     compress: bool = False
     #: Inputs over time; the inputs at t0 are part of the parameters.
-    inputs: Schedule | None = None
+    inputs: Schedule | Feedback | None = None
     #: True if the initial step size is to be estimated; h is then only the fallback value.
     estimate_h0: bool = False
 
@@ -141,7 +148,7 @@ class Plan:
             changes = {**problem.parameters, **changes}
         schedule = options["inputs"] = Schedule.of(options.get("inputs"))
         if schedule is not None:
-            changes = {**changes, **{name: rows[0] for name, rows in schedule.values.items()}}
+            changes = {**changes, **schedule.first_values()}
         options["estimate_h0"] = estimate_h0
         return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
 
@@ -230,7 +237,7 @@ class Plan:
     @property
     def title(self) -> str:
         """Title of the progress bar."""
-        return f"{self.problem.name if self.problem else 'livens'} ({self.scheme.name})"
+        return f"{self.problem.name if self.problem else self.model.name or 'livens'} ({self.scheme.name})"
 
     def variables(self, compiled: CompiledStep) -> tuple[str, ...]:
         """Return the stored variables in their standard order; time is always stored."""
@@ -295,6 +302,7 @@ class Plan:
             bodies=model.bodies,
             algebraic=model.algebraic_names,
             control=dataclasses.asdict(self.control) if self.control else {},
+            name=model.name,
         )
 
     def _tier_reason(self, compiled: CompiledStep) -> str:
@@ -302,8 +310,13 @@ class Plan:
         if self.tier == "tree":
             tree = compiled.tree_or_reason
             assert not isinstance(tree, str)
-            n_bodies = len(tree.joints)
-            return f"{n_bodies} bodies form a tree with {tree.n_dof} degrees of freedom, which are the unknowns"
+            n_bodies, n_dof = len(tree.joints), tree.n_dof
+            if not tree.closures:
+                return f"{n_bodies} bodies form a tree with {n_dof} degrees of freedom, which are the unknowns"
+            return (
+                f"{n_bodies} bodies form a tree with {n_dof} joint coordinates, which are the unknowns with "
+                f"{tree.n_multipliers} multipliers of {_closures(tree)}"
+            )
         if not self.scheme.steps_on_trees or not isinstance(self.model, System) or not self.model.frames:
             return ""
         if not self.has_fixed_steps:
@@ -311,7 +324,17 @@ class Plan:
         tree = compiled.tree_or_reason
         if isinstance(tree, str):
             return f"no tree tier: {tree}"
-        return "" if len(tree.joints) >= MIN_TREE_BODIES else "no tree tier: fewer than three bodies"
+        if len(tree.joints) < MIN_TREE_BODIES:
+            return "no tree tier: fewer than three bodies"
+        if not tree.closures:
+            return ""
+        other = "too many to eliminate" if self.tier == "assembled" else "and the model has few unknowns"
+        return f"no tree tier: {_closures(tree)}, {other}"
+
+    def settle_tier(self, compiled: CompiledStep) -> None:
+        """Replace the tree tier by the assembled tier if redundant constraints were removed from joints of the tree."""
+        if self.tier == "tree" and isinstance(compiled.tree_or_reason, str):
+            object.__setattr__(self, "tier", "assembled")
 
     @classmethod
     def from_run_info(cls, info: RunInfo, model: Model | Problem, **changes: Any) -> Plan:
@@ -377,13 +400,15 @@ def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: 
     has_velocity_level = "velocity_constraint" in scheme.conserves
     max_unknowns = FUSED_FRAME_UNKNOWNS if _has_3d_frames(model) and not has_velocity_level else FUSED_UNKNOWNS
     large = isinstance(model, System) and _UNKNOWNS_PER_COORDINATE * (model.n + model.m) > max_unknowns
-    if requested == "auto" and has_fixed_steps and _is_worth_a_tree(model, scheme):
+    tree = _tree_of(model, scheme) if requested == "auto" and has_fixed_steps else None
+    if tree is not None and not tree.closures:
         return "tree"
     if requested == "auto" and not large:
         return "fused"
     unknowns = compiled_step(model, scheme).equations.n_assembled_unknowns if isinstance(model, System) else 0
     if requested == "auto":
-        return "assembled" if unknowns > (0 if _has_large_element_graphs(model) else max_unknowns) else "fused"
+        is_fused = unknowns <= (0 if _has_large_element_graphs(model) else max_unknowns)
+        return "fused" if is_fused else "tree" if tree is not None and _is_mostly_a_tree(tree) else "assembled"
     if not unknowns:
         raise InputError(
             f"scheme '{scheme.name}' cannot be assembled for this model: its equations are not a sum over elements; "
@@ -392,11 +417,24 @@ def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: 
     return requested
 
 
-def _is_worth_a_tree(model: Model, scheme: Scheme) -> bool:
-    """Return True if the tree tier applies and is expected to be the fastest: by the number of bodies."""
+def _tree_of(model: Model, scheme: Scheme) -> SpanningTree | None:
+    """Return the spanning tree if the tree tier applies and the model has enough bodies."""
     if not scheme.steps_on_trees or not isinstance(model, System) or len(model.frames) < MIN_TREE_BODIES:
-        return False
-    return not isinstance(compiled_step(model, scheme).tree_or_reason, str)
+        return None
+    tree = compiled_step(model, scheme).tree_or_reason
+    return None if isinstance(tree, str) else tree
+
+
+def _is_mostly_a_tree(tree: SpanningTree) -> bool:
+    """Return True if closures take few operations, compared with those of the tree."""
+    n_bodies, n_columns = len(tree.joints), tree.n_closure_columns
+    closures = n_columns * n_bodies * _COLUMN_OPERATIONS + n_columns**3 / 2
+    return closures <= _MAX_CLOSURE_SHARE * n_bodies * _TREE_OPERATIONS
+
+
+def _closures(tree: SpanningTree) -> str:
+    n_closures = len(tree.closures)
+    return f"{n_closures} element{'s'[: n_closures != 1]} that connect{'s'[: n_closures == 1]} bodies across the tree"
 
 
 def _has_large_element_graphs(model: Model) -> bool:

@@ -34,7 +34,8 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def update(self, done: int) -> None:
+    def update(self, done: int, note: str = "") -> None:
+        """Show the amount done, and a note instead of the rate."""
         if self._show is None:
             self._show = is_interactive()
         now = time.monotonic()
@@ -46,7 +47,8 @@ class Progress:
                 return
             self._open()
         rate = done / (now - self._start)
-        self._bar.update(self._task, completed=done, rate=f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
+        text = note or (f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s")
+        self._bar.update(self._task, completed=done, rate=text)
 
     def _open(self) -> None:
         from rich.console import Console

@@ -28,7 +28,7 @@ from livens.run.fast_path import enable_fast_path, run_fast_path
 from livens.run.initial_step_size import initial_step_size
 from livens.run.plan import Plan
 from livens.run.progress import show_preparation
-from livens.run.schedule import Schedule
+from livens.run.schedule import Feedback, Schedule
 from livens.run.startup import compile_and_start
 from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
@@ -65,7 +65,7 @@ def simulate(
     out: str | Path | None = None,
     store: str | Sequence[str] | None = Plan.store,
     compress: bool = Plan.compress,
-    inputs: Schedule | Mapping[str, Any] | None = None,
+    inputs: Schedule | Feedback | Mapping[str, Any] | None = None,
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
@@ -124,8 +124,8 @@ def simulate(
         Variables to store, such as ``["q", "v"]``. Default: all. The time is always stored.
     compress : bool, default False
         Compress the file; writing takes longer.
-    inputs : Schedule or mapping of str to array_like, optional
-        Inputs over time: a `Schedule`, or one row of values per step by name (zero-order hold).
+    inputs : Schedule, Feedback or mapping of str to array_like, optional
+        Inputs over time: a `Schedule`, a `Feedback` law, or one row of values per step by name (zero-order hold).
     force : bool, default False
         Replace an existing file.
     progress : bool, optional
@@ -271,7 +271,7 @@ def resume(
     scheme: str | Scheme | None = None,
     scaling: Any = None,
     events: Sequence[Event] | None = None,
-    inputs: Schedule | Mapping[str, Any] | None = None,
+    inputs: Schedule | Feedback | Mapping[str, Any] | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Resume a run from its file, bit for bit as if it had never been interrupted.

@@ -17,7 +17,9 @@ from livens.engine.stepper import IntegratorState, Stepper
 from livens.errors import InputError, IntegrationError, suggestion
 from livens.models.base import Model
 from livens.models.input_entry import input_entry
+from livens.models.observable import trace_observable
 from livens.run.held_parameters import without_newton_history, wrapped_angles
+from livens.types import ModelFunction
 from livens.validation import check_array
 
 
@@ -128,12 +130,16 @@ class Measurement:
         self.last = np.zeros(0)
 
     @classmethod
-    def of_outputs(cls, model: Model, names: Sequence[str]) -> Measurement:
-        """Return the measurement of outputs by name."""
+    def of_outputs(cls, model: Model, names: Sequence[str | ModelFunction]) -> Measurement:
+        """Return the measurement of outputs by name, and of functions of the state."""
         quantities = getattr(model, "quantities", {})
         view: Any = model.view
         expressions, is_angle = list[Any](), list[bool]()
         for name in names:
+            if callable(name):
+                expressions.append(ca.vec(ca.densify(trace_observable(model, name)[0])))
+                is_angle += [False] * int(expressions[-1].numel())
+                continue
             if name in quantities:
                 quantity = quantities[name]
                 if quantity.from_multipliers or quantity.control_index is not None:
@@ -165,11 +171,13 @@ class Measurement:
 
     def values(self, t: float, z: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Return the measured values at time t, engine state z and parameters k."""
-        values: np.ndarray = self._kernel(np.array([t]), z[None, :], k)[0]
+        values = self._kernel.row(t, z, k)
         if self._angles.size:
             angles = values[self._angles]
             if self.last.size:
-                angles += 2 * np.pi * np.round((self.last - angles) / (2 * np.pi))
-                values[self._angles] = angles
+                change = self.last - angles
+                if change.max() > np.pi or change.min() < -np.pi:
+                    angles += 2 * np.pi * np.round(change / (2 * np.pi))
+                    values[self._angles] = angles
             self.last = angles
         return values

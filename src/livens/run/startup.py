@@ -20,13 +20,15 @@ from livens.schemes.core.step_equations import StepGraph
 
 if TYPE_CHECKING:
     from livens.engine.taylor.stepper import TaylorStepControl
+    from livens.run.step_control import StepControl
     from livens.schemes.runge_kutta.radau import Radau
 
 #: Largest number of steps, and of state values, of one call of the compiled loop (fits into the cache of a core).
 _CHUNK_STEPS, _CHUNK_VALUES = 4096, 150_000
-#: Assembled tier: largest number of state values per call (fits into the shared cache), and fewest steps per call.
-#: The largest systems exceed the cache; several steps per call then reduce the overhead between calls.
-_ASSEMBLED_CHUNK_VALUES, _MIN_ASSEMBLED_CHUNK_STEPS = 1_200_000, 8
+#: Largest number of state values per call of the assembled tier (fits into the shared cache).
+_ASSEMBLED_CHUNK_VALUES = 1_200_000
+#: Fewest steps per call. The largest systems exceed the cache; several steps then reduce the overhead between calls.
+_MIN_CHUNK_STEPS = 8
 #: Reference tier: steps per call. Small, because the clock and Ctrl-C are checked between calls.
 _REFERENCE_CHUNK_STEPS = 32
 #: Step size in seconds for which the first pivot order is chosen, together with the model's default parameters.
@@ -40,6 +42,7 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
     initial = compiled.model.initial_state(plan.start, plan.k, plan.t0, plan.project, plan.redundant)
     if initial.removed_constraints:
         compiled = compiled_step(plan.model, plan.scheme, initial.removed_constraints)
+        plan.settle_tier(compiled)
     return compiled, initial
 
 
@@ -76,19 +79,19 @@ def chunk_size(tier: str, n_values: int) -> int:
     if tier == "reference":
         return _REFERENCE_CHUNK_STEPS
     if tier == "assembled":
-        return max(_MIN_ASSEMBLED_CHUNK_STEPS, min(_CHUNK_STEPS, _ASSEMBLED_CHUNK_VALUES // n_values))
-    return max(1, min(_CHUNK_STEPS, _CHUNK_VALUES // n_values))
+        return max(_MIN_CHUNK_STEPS, min(_CHUNK_STEPS, _ASSEMBLED_CHUNK_VALUES // n_values))
+    return max(_MIN_CHUNK_STEPS, min(_CHUNK_STEPS, _CHUNK_VALUES // n_values))
 
 
 def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> Stepper:
     """Return the stepper of the plan's tier, with a pivot order chosen for the first step."""
     control: StepSizeController | TaylorStepControl | None = None
     order: PivotOrder | None = None
-    if plan.control and compiled.uses_taylor_series:
-        control = plan.control.taylor_control(plan.t_end - plan.t0)
-    elif plan.control:
-        estimated = compiled.error_estimate(plan.tier) if plan.control.has_tolerance else None
-        control = plan.control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
+    if plan.control:
+        key = "control", compiled.removed_constraints, None if plan.control.has_tolerance else plan.h
+        control = plan.cache.get(key)
+        if control is None:
+            control = plan.cache[key] = _engine_control(plan, plan.control, compiled)
     if isinstance(control, StepSizeController):
         from livens.schemes.runge_kutta.radau import Radau
 
@@ -107,6 +110,14 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
                 "If this is a singular configuration, start slightly away from it"
             ) from None
     return stepper_type.create(compiled, plan.k, StepperOptions(order, control, plan.threads))
+
+
+def _engine_control(plan: Plan, control: StepControl, compiled: CompiledStep) -> StepSizeController | TaylorStepControl:
+    """Return the settings of the step-size control of a plan."""
+    if compiled.uses_taylor_series:
+        return control.taylor_control(plan.t_end - plan.t0)
+    estimated = compiled.error_estimate(plan.tier) if control.has_tolerance else None
+    return control.to_engine(estimated, plan.h, plan.t_end - plan.t0)
 
 
 def _variable_order_stepper(plan: Plan, scheme: Radau, compiled: CompiledStep, control: StepSizeController) -> Stepper:

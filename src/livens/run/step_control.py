@@ -20,6 +20,8 @@ from livens.validation import check_choice, check_number
 _MIN_STEP_FRACTION = 1e-24
 #: Default growth factor and patience without an error estimate; default patience with one.
 _DEFAULT_GROWTH, _PATIENCE_WITH_TOLERANCE = (2.0, 3), 1
+#: Default number of steps between error estimates by a double step, which cost about as much as a step.
+_DOUBLING_INTERVAL = 5
 
 #: Smallest tolerance of error estimates by a double step: the estimate of smaller errors would be round-off.
 MIN_TOLERANCE = 1e-12
@@ -58,7 +60,9 @@ class StepControl:
         Largest growth factor of the step size. Default: 8 with a `tolerance` (1.2 for multistep error estimates, 1.1
         for estimates by a double step), 2 without.
     patience : int, optional
-        Number of successful steps before the step size may grow. Default: 1 with a `tolerance`, 3 without.
+        Number of successful steps before the step size may grow. Estimates by a double step are made at this interval,
+        with steps of equal size between them. Default: 1 with a `tolerance` (5 for estimates by a double step), 3
+        without.
     tolerance : float, sequence of float or dict of str to float, default 0.0
         Relative tolerance of the local error: one value, one value per variable, or values by variable name.
         Variables without a value use the smallest one; ``inf`` excludes a variable. 0 disables error estimation.
@@ -249,6 +253,7 @@ class StepControl:
         is_doubling = estimated is not None and estimated.doubling_order > 0
         largest = h if math.isinf(self.largest) and not self.has_tolerance else self.largest
         increase, patience = _DEFAULT_GROWTH if estimated is None else (estimated.max_growth, _PATIENCE_WITH_TOLERANCE)
+        patience = _DOUBLING_INTERVAL if is_doubling else patience
         absolute = relative = powers = np.zeros(0)
         if estimated is not None:
             absolute, relative = self.tolerances(estimated.names)

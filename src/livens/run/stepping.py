@@ -8,12 +8,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from livens.engine.newton.step_size_control import controller_state_from, initial_controller_state
+from livens.engine.newton.step_size_control import CONTROLLER_STATE, controller_state_from, initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper
 from livens.expressions.state_layout import Layout
 from livens.models.switch_times import switch_times
 from livens.run.plan import Plan
+from livens.run.switch_location import SwitchLocation
 from livens.types import FloatArray
 
 #: Largest number of secant iterations for the last step in fictive time, and tolerance of its end time relative to the
@@ -23,6 +24,12 @@ _MAX_SECANT_ITERATIONS, _END_RTOL = 60, 1e-13
 _MAX_FINAL_STEPS = 4096
 #: Distance of breakpoints from a switch time in units in the last place, and largest number of switch times.
 _BREAKPOINT_ULPS, _MAX_BREAKPOINTS = 8, 100_000
+_NO_BREAKPOINTS = np.zeros(0)
+#: Ratio of the distance between two switches to the width of a switch below which they follow at once, and number of
+#: such switches from which on the motion slides along a switch and switches are not located any more.
+_AT_ONCE, _MAX_AT_ONCE = 1000.0, 3
+#: Number of steps of the first chunk after a switch; it doubles with every chunk without a switch.
+_CHUNK_AFTER_SWITCH = 16
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -31,6 +38,7 @@ class Stepping(Protocol):
     """Stepping strategy: regular steps in chunks, then the final steps that end at `t_end`."""
 
     n_steps: int  # number of regular steps taken
+    has_more_final_steps: bool  # True if the last final steps do not reach the end time
 
     def is_finished(self, state: IntegratorState) -> bool:
         """Return True if no regular step is left."""
@@ -60,6 +68,10 @@ class Stepping(Protocol):
         """Discard all but the first `taken` of the last steps."""
         ...
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Use other parameter values from the current state on."""
+        ...
+
     def checkpoint(self) -> dict[str, Any]:
         """Return the stepping part of the checkpoint."""
         ...
@@ -80,7 +92,7 @@ class FixedStepping:
     """Fixed steps of size h; the last one is shorter if h does not divide the time span."""
 
     def __init__(self, plan: Plan) -> None:
-        self._plan, self.n_steps = plan, 0
+        self._plan, self.n_steps, self.has_more_final_steps = plan, 0, False
         self._count_from(plan.t0)
 
     def _count_from(self, origin: float, n_since_origin: int = 0) -> None:
@@ -121,6 +133,9 @@ class FixedStepping:
         self._n_since_origin -= steps.n_steps - taken
         self.n_steps -= steps.n_steps - taken
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Steps of equal size do not depend on parameters."""
+
     def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._t_origin, "counted": self._n_since_origin}
 
@@ -134,6 +149,7 @@ class FictiveTimeStepping:
 
     def __init__(self, plan: Plan, time_index: int) -> None:
         self._plan, self.n_steps, self._time_index, self._end_reached = plan, 0, time_index, False
+        self.has_more_final_steps = False
         self._fictive_origin, self._n_since_origin = (
             0.0,
             0,
@@ -205,6 +221,9 @@ class FictiveTimeStepping:
         self.n_steps -= steps.n_steps - taken
         self._n_since_origin -= steps.n_steps - taken
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        """Steps of equal size do not depend on parameters."""
+
     def checkpoint(self) -> dict[str, float]:
         return {"step": self.n_steps, "origin": self._fictive_origin, "counted": self._n_since_origin}
 
@@ -218,15 +237,33 @@ class AdaptiveStepping:
     """Adaptive steps; the final ones end at `t_end`.
 
     Steps end just before and just after the switch times of the model: no step of more than round-off contains one.
+    The same holds for switches of the state, which are located by trial steps, unless the motion slides along them.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._breakpoints = _breakpoints(plan)
+    def __init__(self, plan: Plan, layout: Layout) -> None:
+        self._k, self._breakpoints = plan.k, _breakpoints(plan, plan.k)
+        self._location = SwitchLocation(plan, layout)
+        #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
+        self._h_switch, self._h_over = 0.0, 0.0
+        self.has_more_final_steps = False
+        self._final_controller: np.ndarray | None = None  # controller state of the final steps
+        self._chunk = _CHUNK_AFTER_SWITCH  # largest number of steps of the next chunk
+        self._n_at_once = 0  # number of switches that followed one another at once
         self._plan, self.n_steps, self._end_reached = plan, 0, False
         # a first step found by trial steps needs no start-up with free growth
         free_growth = plan.estimate_h0 and not plan.scheme.estimates_error_by_doubling
         self._controller_state = initial_controller_state(plan.h, free_growth)
         self._controller_before = self._controller_state.copy()  # before the last chunk
+
+    @property
+    def has_breakpoints(self) -> bool:
+        """True if steps have to end at switches of the model."""
+        return self._breakpoints.size > 0 or self._location.is_active
+
+    @property
+    def controller_state(self) -> np.ndarray:
+        """State of the step-size controller."""
+        return self._controller_state
 
     def is_finished(self, state: IntegratorState) -> bool:
         return self._end_reached
@@ -234,11 +271,44 @@ class AdaptiveStepping:
     def progress(self, state: IntegratorState) -> tuple[int, int, str]:
         return _percent(state.t, self._plan)
 
+    def set_parameters(self, k: np.ndarray) -> None:
+        self._k, self._breakpoints = k, _breakpoints(self._plan, k)
+
     def _policy(self, t_end: float, to_the_end: bool) -> StepPolicy:
         return StepPolicy(True, self._plan.h, 0.0, 0, t_end=t_end, land_on_end=to_the_end)
 
     def advance(self, stepper: Stepper, state: IntegratorState, max_steps: int) -> StepChunk:
+        return self._take(stepper, state, max_steps)
+
+    def _take(self, stepper: Stepper, state: IntegratorState, max_steps: int, final: bool = False) -> StepChunk:
+        """Take steps up to the next switch of the state, to it, or over it."""
         self._controller_before = self._controller_state.copy()
+        if self._h_over or self._h_switch:
+            steps = self._step_over(stepper, state) if self._h_over else self._step_to_switch(stepper, state)
+            return steps or self._advance_freely(stepper, state, 1, final)
+        is_located = self._location.is_active and self._n_at_once < _MAX_AT_ONCE
+        if is_located and not final:  # steps after a switch are discarded
+            max_steps, self._chunk = min(max_steps, self._chunk), 2 * self._chunk
+        steps = self._advance_freely(stepper, state, max_steps, final)
+        crossing = self._location.first_crossing(steps, self._k) if is_located else None
+        if crossing is None:
+            self._n_at_once = 0 if steps.n_steps and is_located else self._n_at_once
+            return steps
+        (taken, h_switch), self._chunk = crossing, _CHUNK_AFTER_SWITCH
+        steps = self._cut(steps, taken)
+        self._h_switch, self.has_more_final_steps = h_switch, final
+        if taken:
+            self._n_at_once = 0
+            return steps
+        return self._step_to_switch(stepper, state) or self._advance_freely(stepper, state, 1, final)
+
+    def _advance_freely(self, stepper: Stepper, state: IntegratorState, max_steps: int, final: bool) -> StepChunk:
+        """Take steps up to the next switch time, over switches of the state."""
+        if final:
+            policy = self._policy(self._plan.t_end, True)
+            steps = stepper.advance(state, max_steps, policy, self._controller_state)
+            self.has_more_final_steps = max_steps == 1 and steps.final.t < self._plan.t_end and steps.failure is None
+            return steps
         ahead = self._breakpoints[self._breakpoints > state.t]
         target = float(ahead[0]) if len(ahead) else self._plan.t_end
         steps = stepper.advance(state, max_steps, self._policy(target, bool(len(ahead))), self._controller_state)
@@ -248,13 +318,60 @@ class AdaptiveStepping:
             self._forget_last_steps()
         return steps
 
+    def _cut(self, steps: StepChunk, taken: int) -> StepChunk:
+        """Return the first steps of a chunk, with the controller as it was after them."""
+        before = self._controller_before.copy()
+        self.rollback(steps, taken)
+        self._controller_before, self._end_reached = before, False
+        return steps.truncated(taken)
+
+    def _step_to_switch(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        """Take a step that ends just before the switch within the next step; None if there is none."""
+        start, h_switch, self._h_switch = _without_newton_update(state), self._h_switch, 0.0
+
+        def step(size: float) -> StepChunk:
+            return stepper.advance(start, 1, fixed_step_policy(size, start.t, 0), NO_CONTROLLER_STATE)
+
+        size, self._h_over = self._location.locate(step, start, h_switch, self._k)
+        if not self._h_over:
+            return None
+        if size < _AT_ONCE * self._location.width(start.t + h_switch):
+            self._n_at_once += 1
+        if self._n_at_once >= _MAX_AT_ONCE:
+            self._h_over = 0.0
+            return None
+        if not size:
+            return self._step_over(stepper, state)
+        steps = step(size)
+        self.n_steps += steps.n_steps
+        return steps
+
+    def _step_over(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
+        """Take a step of round-off size over a switch and restart the controller; None if the step fails."""
+        size, self._h_over = self._h_over, 0.0
+        if state.t + size >= self._plan.t_end:
+            return None
+        steps = stepper.advance(
+            _without_newton_update(state), 1, fixed_step_policy(size, state.t, 0), NO_CONTROLLER_STATE
+        )
+        if steps.failure is not None:
+            return None
+        self.n_steps += steps.n_steps
+        self.restart_from(steps.final)
+        return steps
+
     def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
         """Take the final steps: several if the last step fails. The controller state of a longer run is unchanged."""
         if state.t >= self._plan.t_end:
+            self.has_more_final_steps = False
             return None
-        return stepper.advance(
-            state, _MAX_FINAL_STEPS, self._policy(self._plan.t_end, True), self._controller_state.copy()
-        )
+        n_steps, controller_state = self.n_steps, self._controller_state
+        self._controller_state = controller_state.copy() if self._final_controller is None else self._final_controller
+        self.has_more_final_steps = True
+        steps = self._take(stepper, state, _MAX_FINAL_STEPS, final=True)
+        self._final_controller, self._controller_state = self._controller_state, controller_state
+        self.n_steps, self._end_reached = n_steps, True
+        return steps
 
     def step_to(self, stepper: Stepper, state: IntegratorState, until: float) -> StepChunk:
         return _with_end_time(
@@ -272,25 +389,31 @@ class AdaptiveStepping:
                 float(np.float32(self._controller_state["last"][0])) or self._controller_state["last"]
             )
         self._forget_last_steps()
-        self._end_reached = False
+        self._final_controller = None
+        self._end_reached, self._h_switch, self._h_over = False, 0.0, 0.0
 
     def _forget_last_steps(self) -> None:
-        for name in ("equal", "last", "norm", "steps", "since_failure", "free", "last2", "norm2"):
+        for name in set(CONTROLLER_STATE.names or ()) - {"size", "failures", "unsolved"}:
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:
         self.n_steps -= steps.n_steps - taken
         self._controller_state = self._controller_before
+        self._h_switch, self._h_over = 0.0, 0.0
         if taken:
             self._controller_state["size"] = self._controller_state["last"] = steps.step_sizes[taken - 1]
 
     def checkpoint(self) -> dict[str, FloatArray | int]:
-        return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy()}
+        switch = np.array([self._h_switch, self._h_over, self._n_at_once])
+        return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy(), "switch": switch}
 
     def restore(self, stored: dict[str, Any]) -> None:
         self.n_steps = int(stored["step"])
         if np.size(stored["flow"]):
             self._controller_state = controller_state_from(stored["flow"])
+        if "switch" in stored:  # older files do not store it
+            self._h_switch, self._h_over, n_at_once = np.ravel(stored["switch"]).tolist()
+            self._n_at_once = int(n_at_once)
 
 
 def fixed_step_policy(h: float, origin: float, step0: int, time_index: int = -1, limit: float = np.inf) -> StepPolicy:
@@ -310,11 +433,13 @@ def _with_end_time(steps: StepChunk, until: float) -> StepChunk:
     return replace(steps, t_nodes=np.array([steps.initial.t, until]), final=replace(steps.final, t=until))
 
 
-def _breakpoints(plan: Plan) -> np.ndarray:
+def _breakpoints(plan: Plan, k: np.ndarray) -> np.ndarray:
     """Return the times just before and just after the switch times of the model."""
-    times = switch_times(plan.model, plan.k, plan.t0, plan.t_end)
-    if plan.scheme.selects_step_size or len(times) > _MAX_BREAKPOINTS:
-        return np.zeros(0)
+    if plan.scheme.selects_step_size:
+        return _NO_BREAKPOINTS
+    times = switch_times(plan.model, k, plan.t0, plan.t_end)
+    if not 0 < len(times) <= _MAX_BREAKPOINTS:
+        return _NO_BREAKPOINTS
     width = _BREAKPOINT_ULPS * np.spacing(np.maximum(np.abs(times), abs(plan.t_end - plan.t0) * 1e-3))
     return np.unique(np.concatenate([times - width, times + width]))
 
@@ -327,4 +452,4 @@ def make_stepping(plan: Plan, layout: Layout) -> Stepping:
     """Return the stepping strategy of a plan."""
     if "t" in layout:
         return FictiveTimeStepping(plan, layout["t"].start)
-    return FixedStepping(plan) if plan.control is None else AdaptiveStepping(plan)
+    return FixedStepping(plan) if plan.control is None else AdaptiveStepping(plan, layout)

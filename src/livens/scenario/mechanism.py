@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from livens import contacts
 from livens.errors import InputError, LivensError, suggestion
 from livens.multibody import units
 from livens.multibody.body import Body
+from livens.multibody.contacts.dissipation import Friction
+from livens.multibody.contacts.shapes import CollisionShape
 from livens.multibody.multibody import Multibody
 from livens.scenario.evaluate import CONSTANTS, evaluate
 from livens.scenario.grammar import names, parse
@@ -51,8 +54,8 @@ FORCES = ("bushing", "cable", "damper", "gravitation", "spring", "spring_damper"
 _POINTS = ("a", "b", "at", "at_second", "position", "origin")
 _AXES = ("axis", "second_axis", "normal", "lateral")
 _VECTORS = ("centre", "size", "inertia", "rotation", "axes", "radii", "velocity", "omega")
-_STRINGS = ("frame",)
-_BOOLEANS = ("crossed", "required", "rotor")
+_STRINGS = ("frame", "law")
+_BOOLEANS = ("crossed", "required", "rotor", "persistent", "unique", "expensive")
 _TIME_ONLY = ("t",)
 #: Arguments that are expressions, by element type, with the variables the expressions may use.
 _EXPRESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -64,6 +67,17 @@ _EXPRESSIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "point_on_curve": {"curve": ("x", "y", "z")},
     "point_on_surface": {"surface": ("x", "y", "z")},
 }
+#: Contacts by type: the field that lists the bodies, and how many there are.
+CONTACTS: dict[str, tuple[str, int | None]] = {
+    "contact": ("between", 2),
+    "contact_group": ("bodies", None),
+    "rigid_contact": ("between", 2),
+}
+#: Collision shapes by name, with the arguments that are points.
+_COLLISION_SHAPES = (
+    "box", "capsule", "convex_mesh", "cylinder", "ellipsoid", "groove", "half_space", "hollow_cylinder",
+    "hollow_sphere", "point_cloud", "sphere", "torus",
+)  # fmt: skip
 _UNITS = {"deg": units.deg, "mm": units.mm, "rpm": units.rpm}
 
 
@@ -117,6 +131,8 @@ class Mechanism:
             self._add_element(name, definition, ("joints", name), JOINTS)
         for name, definition in fields.forces.items():
             self._add_element(name, definition, ("forces", name), FORCES)
+        for name, definition in fields.contacts.items():
+            self._add_contact(name, definition, ("contacts", name))
         for name, definition in fields.initial.items():
             self._add_initial_values(name, definition, ("initial", name))
         for name, definition in fields.sensors.items():
@@ -138,6 +154,11 @@ class Mechanism:
             options: dict[str, Any] = (
                 {} if fields.limit_stiffness is None else {"limit_stiffness": fields.limit_stiffness}
             )
+            if fields.robot_contacts:
+                options["contacts"] = {
+                    key: value if key == "pairs" or value == "solref" else self._number(value, ("robot_contacts", key))
+                    for key, value in fields.robot_contacts.items()
+                }
             if file.suffix.lower() == ".urdf":
                 mb = Multibody.from_urdf(file, base=fields.base or "fixed", **options)
             elif fields.base is not None:
@@ -252,6 +273,55 @@ class Mechanism:
         if not isinstance(values, (list, tuple)) or (count is not None and len(values) != count):
             raise self._document.error((*path, field), f"must be a list of {count or 'points'}, got '{quoted(values)}'")
         return [read(value, (*path, field, i)) for i, value in enumerate(values)]
+
+    def _add_contact(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
+        """Add a contact of bodies or collision shapes."""
+        contact_type = self._type({"type": "contact", **definition}, path, "type", tuple(CONTACTS))
+        field, count = CONTACTS[contact_type]
+        method = getattr(self._mb, contact_type)  # attaches methods of later layers
+        shapes = self._parse_list(definition, path, field, count, self._collision_shape)
+        rest = {key: value for key, value in definition.items() if key not in ("type", field, "friction")}
+        arguments = self._arguments(contact_type, rest, path)
+        if "friction" in definition:
+            arguments["friction"] = self._contact_friction(definition["friction"], (*path, "friction"))
+        with self._located_errors(path):
+            if contact_type == "contact_group":
+                method(name, shapes, **arguments)
+            else:
+                method(*shapes, name=name, **arguments)
+
+    def _contact_friction(self, value: Any, path: YamlPath) -> Friction | float:
+        """Parse a friction coefficient, or the fields of a friction law."""
+        if not isinstance(value, Mapping):
+            return self._number(value, path)
+        for key in value:
+            if key not in Friction.__dataclass_fields__:
+                reason = f"a friction has no '{quoted(key)}'{suggestion(str(key)[:60], Friction.__dataclass_fields__)}"
+                raise self._document.error((*path, key), reason)
+        if "coefficient" not in value:
+            raise self._document.error(path, "the field 'coefficient' of a friction is missing")
+        with self._located_errors(path):
+            return Friction(**{key: self._number(entry, (*path, key)) for key, entry in value.items()})
+
+    def _collision_shape(self, value: Any, path: YamlPath) -> Body | CollisionShape:
+        """Parse a body, or a collision shape such as ``{shape: half_space, body: ground, normal: [1, 0, 0]}``."""
+        if not isinstance(value, Mapping):
+            return self._named_body(value, path)
+        shape_type = self._type(value, path, "shape", _COLLISION_SHAPES)
+        body = self._named_body(value.get("body"), (*path, "body"))
+        shape = getattr(contacts, shape_type.title().replace("_", ""))
+        allowed = [name for name in inspect.signature(shape).parameters if name != "body"]
+        arguments = {}
+        for key, entry in value.items():
+            if key in ("shape", "body"):
+                continue
+            if key not in allowed:
+                reason = f"a {shape_type} has no '{quoted(key)}'{suggestion(str(key)[:60], allowed)}"
+                raise self._document.error((*path, key), reason)
+            arguments[key] = self._value(key, entry, (*path, key))
+        with self._located_errors(path):
+            result: CollisionShape = shape(body, **arguments)
+        return result
 
     def _add_initial_values(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
         element = self._mb.bodies.get(name) or self._mb.joints.get(name)

@@ -176,7 +176,7 @@ class Scenario:
                 factory_options={"description": self._description},
             )
         if isinstance(fields, MechanismScenario):
-            default_scheme = "lie-ggl" if fields.velocity_level else "lie-em"
+            default_scheme = "lie-ggl" if fields.velocity_level else self.mechanism.default_scheme
             mechanism_problem = self.mechanism.problem(
                 SCENARIO_NAME, h=fields.h, t_end=fields.t_end, scheme=fields.scheme or default_scheme
             )

@@ -242,6 +242,7 @@ class MechanismScenario(RunFields):
     bodies: ElementTables = Field(description="names of bodies with their shapes, positions and masses")
     joints: ElementTables = {}
     forces: ElementTables = {}
+    contacts: ElementTables = {}
     initial: ElementTables = {}
     sensors: ElementTables = {}
     h: Positive = Field(description="the step size")
@@ -254,6 +255,7 @@ class RobotScenario(MechanismScenario):
     robot: Text = Field(description="a URDF or MJCF file, relative to the folder of this file")
     base: Annotated[str | None, _one_of("fixed", "floating")] = None
     limit_stiffness: Positive | None = None
+    robot_contacts: Table = {}
     bodies: ElementTables = {}
     h: Positive = 1e-3
     t_end: Number = 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -158,9 +159,17 @@ def control_problem(
         raise InputError("nothing can be optimised: inputs are empty, and start, t_end and parameters are fixed")
     reference_values = _reference_values(model, {**start_values, **_only_initial(own_start)}, guess)
     reference = model.initial_state(reference_values, k, begin, start is None or not is_complete, "auto")
+    objectives = _objectives(minimise)
+    conditions = end or along or final or periodic or own_start.keys() - {"q0", "v0", "x0", "y0"}
+    if not conditions and all(objective in ("effort", "time") for objective, _ in objectives):
+        raise InputError(
+            "conditions are missing, and the objective does not depend on the motion: give end, along, periodic, final "
+            "or an objective of the motion"
+        )
+    _check_contradictions(model, end or {}, along or {})
     return ControlProblem(
         model, chosen, polynomial_inputs, released, begin, duration, own_start, dict(end or {}), dict(along or {}),
-        periodic if periodic is not None else False, _objectives(minimise), final, changes, k, reference, problem,
+        periodic if periodic is not None else False, objectives, final, changes, k, reference, problem,
     )  # fmt: skip
 
 
@@ -226,6 +235,34 @@ def _objectives(minimise: object) -> tuple[tuple[str | ModelFunction, float], ..
                 f"or a mapping of these to weights, got {objective!r}"
             )
     return tuple((objective, check_number("a weight in minimise", weight)) for objective, weight in pairs)
+
+
+def _check_contradictions(model: Model, end: Mapping[str, object], along: Mapping[str, object]) -> None:
+    """Raise InputError if values at the end are outside of their bounds along the motion."""
+    targets = dict(end)
+    for vector, prefix in (("q", ""), ("x", ""), ("v", "v_")):
+        items = np.atleast_1d(np.asarray(end.get(vector), dtype=object))
+        if vector in end and vector not in model.coordinates and len(items) == len(model.coordinates):
+            targets |= {f"{prefix}{name}": item for name, item in zip(model.coordinates, items, strict=True)}
+    for name in targets.keys() & along.keys():
+        sides = [_plain_bounds(conditions[name]) for conditions in (targets, along)]
+        if None in sides:
+            continue
+        (end_low, end_high), (low, high) = sides  # type: ignore[misc]  # None is excluded
+        if end_low > high or end_high < low:
+            raise InputError(
+                f"'{name}' cannot be {targets[name]} at the end and {along[name]} along the motion: the bounds "
+                "contradict each other"
+            )
+
+
+def _plain_bounds(value: object) -> tuple[float, float] | None:
+    """Return the bounds of a condition on one number; None for other conditions."""
+    pair: tuple[Any, Any] = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+    if not all(item is None or isinstance(item, (int, float, np.number)) for item in pair):
+        return None
+    low, high = pair
+    return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
 
 def _only_initial(start: Mapping[str, object]) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from livens.models.system import System
+from livens.transcription.ipopt_solver import MAX_VIOLATION
 from livens.transcription.nlp_blocks import INFINITE_BOUND
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ _STATUS = {
     "Invalid_Number_Detected": "the equations are not finite at an iterate: bound the motion in along",
     "Solve_Succeeded": "IPOPT succeeded in scaled variables, but conditions are violated",
 }
+#: Note about equations that are not smooth.
+_SWITCHES = (
+    "equations or costs have switches (where, abs, maximum, penalty contacts): their derivatives jump, so that the "
+    "search may be slow or end early; smooth functions are better"
+)
 #: Fraction of input values at their bounds above which the bounds are named as a possible reason.
 _SATURATED = 0.9
 #: Local error of a step, relative to the range of the motion, above which the summary contains a warning.
@@ -35,6 +41,9 @@ def explain(motion: OptimalMotion) -> str:
     """Return the explanation of a motion that did not converge."""
     status = str(motion.statistics["status"])
     lines = [f"{status}: {_STATUS.get(status, 'the solver stopped')}"]
+    unmet = _worst(motion, 5, _is_user_condition(motion))
+    if unmet:
+        lines.append("conditions that are not met: " + "; ".join(f"{name} ({size:.2g})" for name, size in unmet))
     worst = motion.worst_conditions()
     if worst:
         lines.append("largest violations: " + "; ".join(f"{name} ({size:.2g})" for name, size in worst))
@@ -42,6 +51,8 @@ def explain(motion: OptimalMotion) -> str:
     if saturated:
         lines.append(f"almost all values of {', '.join(saturated)} are at their bounds: allow more, or more time")
     model = motion.transcription.problem.model
+    if motion.transcription.stage.has_switches:
+        lines.append(_SWITCHES)
     if isinstance(model, System) and model.frames:
         lines.append(
             "mechanisms of bodies need a good guess: simulate with mb.pd along a path, and give the run as guess"
@@ -61,18 +72,34 @@ def summary(motion: OptimalMotion) -> str:
             "warning: the inputs exploit errors of the steps; use more steps (motion.refined), or a scheme with an "
             "exact energy balance such as livens-em"
         )
+    if motion.transcription.stage.has_switches:
+        lines.append(_SWITCHES)
     return "\n".join(lines)
 
 
 def worst_conditions(motion: OptimalMotion, count: int) -> list[tuple[str, float]]:
     """Return the conditions with the largest violations, by name and time."""
+    return _worst(motion, count, np.ones(len(motion.solution.violations), dtype=bool))
+
+
+def _is_user_condition(motion: OptimalMotion) -> np.ndarray:
+    """Return which constraints of the program are conditions of the user, not equations of steps."""
+    steps, ends = motion.transcription.blocks
+    n_along = sum(len(c.lower) for c in motion.transcription.stage.along)
+    per_step = np.arange(steps.functions.n_constraints) >= steps.functions.n_constraints - n_along
+    at_ends = [label.startswith(("start: ", "end: ", "periodic: ")) for label in ends.functions.labels]
+    return np.concatenate([np.tile(per_step, steps.count), np.array(at_ends, dtype=bool)])
+
+
+def _worst(motion: OptimalMotion, count: int, chosen: np.ndarray) -> list[tuple[str, float]]:
+    """Return the largest violations of the chosen constraints, by name and time."""
     labels: list[str] = []
     for number, block in enumerate(motion.transcription.blocks):
         for step in range(block.count):
             when = f" at t = {motion.t[step + 1]:.4g}" if number == 0 else ""
             labels += [f"{label}{when}" for label in block.functions.labels]
-    order = np.argsort(-motion.solution.violations)[:count]
-    return [(labels[i], float(motion.solution.violations[i])) for i in order if motion.solution.violations[i] > 0]
+    violations = np.where(chosen, motion.solution.violations, 0.0)
+    return [(labels[i], float(violations[i])) for i in np.argsort(-violations)[:count] if violations[i] > MAX_VIOLATION]
 
 
 def energy_imbalance(motion: OptimalMotion) -> float:

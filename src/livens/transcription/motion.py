@@ -256,6 +256,18 @@ class OptimalMotion:
         return np.vstack([np.einsum("j,ji->i", left, values[0])[None], np.einsum("j,sji->si", right, values)])
 
     @functools.cached_property
+    def costs(self) -> dict[str, float]:
+        """Terms of the cost without their weights.
+
+        Returns
+        -------
+        dict of str to float
+            Values by name: "effort", "time", "supplied", the name of a function ("lambda" for an unnamed one), "final".
+        """
+        totals = sum(block.cost_terms(self.solution.w) for block in self.transcription.blocks)
+        return dict(zip(self.transcription.stage.cost_names, np.ravel(totals).tolist(), strict=True))
+
+    @functools.cached_property
     def duals(self) -> dict[str, np.ndarray]:
         """Multipliers of the constraints by name: derivatives of the cost with respect to the bounds, up to the sign.
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from livens.transcription.motion import OptimalMotion
+    from livens.transcription.pareto import ParetoFront
 
 #: Height of a panel in inches, and number of points per step of a polynomial input.
 _PANEL_HEIGHT, _POINTS_PER_STEP = 1.3, 8
@@ -36,6 +37,17 @@ def plot_motion(motion: OptimalMotion, quantities: Sequence[str | Callable[..., 
         _plot_input(panel, motion, parameter.name, parameter.lower, parameter.upper)
     panels[-1].set_xlabel("t (s)")
     figure.align_ylabels()
+    return figure
+
+
+@house_style()
+def plot_front(front: ParetoFront) -> Figure:
+    """Return the figure of `ParetoFront.plot`: the second objective over the first one."""
+    figure = new_figure(COLUMN, 0.75 * COLUMN)
+    axes = figure.subplots()
+    axes.plot(*front.costs[:, :2].T, ".-", color=PALETTE[0])
+    axes.set_xlabel(escaped(front.objectives[0]))
+    axes.set_ylabel(escaped(front.objectives[1]))
     return figure
 
 

@@ -19,12 +19,25 @@ INFINITE_BOUND = 1e19
 
 
 class BlockFunctions:
-    """Cost and constraints of local variables w with data d, and their derivatives as CasADi functions."""
+    """Cost and constraints of local variables w with data d, and their derivatives as CasADi functions.
 
-    def __init__(self, name: str, w: ca.SX, d: ca.SX, constraints: ca.SX, cost: ca.SX, labels: Sequence[str]) -> None:
+    The cost is the sum of the weights times the terms.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        w: ca.SX,
+        d: ca.SX,
+        constraints: ca.SX,
+        terms: ca.SX,
+        weights: Sequence[float],
+        labels: Sequence[str],
+    ) -> None:
         self.name, self.labels = name, tuple(labels)
         # common subexpressions are eliminated before the differentiation: afterwards it takes ten times as long
-        constraints, cost = ca.cse([ca.densify(ca.SX(constraints)), ca.SX(cost)])
+        constraints, terms = ca.cse([ca.densify(ca.SX(constraints)), ca.densify(ca.SX(terms))])
+        cost = ca.dot(ca.DM(list(weights)), terms) if len(weights) else ca.SX(0)
         self.n_variables, self.n_constraints = int(w.numel()), int(constraints.numel())
         lam, sigma = ca.SX.sym("lam", self.n_constraints), ca.SX.sym("sigma")
         jacobian = ca.jacobian(constraints, w)
@@ -33,6 +46,7 @@ class BlockFunctions:
         self.jacobian_rows, self.jacobian_columns = _triplets(jacobian)
         self.hessian_rows, self.hessian_columns = _triplets(hessian)
         self.value = ca.Function(f"{name}_value", [w, d], [constraints, cost])
+        self.terms = ca.Function(f"{name}_terms", [w, d], [terms])
         self.gradient = ca.Function(f"{name}_gradient", [w, d], [cost, ca.densify(ca.gradient(cost, w))])
         self.jacobian = ca.Function(f"{name}_jacobian", [w, d], [constraints, _nonzeros(jacobian)])
         self.hessian = ca.Function(f"{name}_hessian", [w, d, sigma, lam], [_nonzeros(hessian)])
@@ -56,6 +70,10 @@ class Block:
         """Return the constraints, (n_repetitions, n_constraints), and the summed cost at the variables w."""
         constraints, cost = self.functions.value.map(self.count)(w[self.index].T, self.data.T)
         return np.array(constraints).T.reshape(self.count, -1), float(np.array(cost).sum())
+
+    def cost_terms(self, w: np.ndarray) -> np.ndarray:
+        """Return the summed terms of the cost, without weights, at the variables w."""
+        return np.array(self.functions.terms.map(self.count)(w[self.index].T, self.data.T)).sum(axis=1)
 
 
 class BlockProgram:

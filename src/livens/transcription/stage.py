@@ -30,6 +30,9 @@ from livens.transcription.step_inputs import stage_nodes
 from livens.types import ModelFunction
 from livens.validation import check_vector
 
+#: Operations whose derivatives jump.
+_SWITCHES = {ca.OP_IF_ELSE_ZERO, ca.OP_LT, ca.OP_LE, ca.OP_FABS, ca.OP_FMIN, ca.OP_FMAX, ca.OP_SIGN}
+
 
 class StageModel:
     """Block functions of one step (`stage`) and of both ends (`ends`) of a motion, for any number of steps."""
@@ -94,6 +97,31 @@ class StageModel:
     @property
     def _auxiliary_size(self) -> int:
         return len(self.model.coordinates) + len(self.kept_constraints)
+
+    @functools.cached_property
+    def has_switches(self) -> bool:
+        """True if equations or costs have conditional or absolute values, whose derivatives jump."""
+        functions = (self.stage.value, self.ends.value)
+        return any(f.instruction_id(i) in _SWITCHES for f in functions for i in range(f.n_instructions()))
+
+    # -- terms of the cost --------------------------------------------------------------------------------------------
+    @functools.cached_property
+    def cost_names(self) -> list[str]:
+        """Names of the terms of the cost: objectives, functions by their names, and the final cost."""
+        problem, names = self.problem, list[str]()
+        for what in (
+            *(objective for objective, _ in problem.objectives),
+            *([] if problem.final is None else ["final"]),
+        ):
+            name = what if isinstance(what, str) else getattr(what, "__name__", "function").strip("<>")
+            same = sum(other.partition(" ")[0] == name for other in names)
+            names.append(f"{name} {same + 1}" if same else name)
+        return names
+
+    @property
+    def cost_weights(self) -> list[float]:
+        """Weights of the terms of the cost."""
+        return [weight for _, weight in self.problem.objectives] + ([] if self.problem.final is None else [1.0])
 
     # -- points of the motion -----------------------------------------------------------------------------------------
     def point(self, z: ca.SX, t: ca.SX, k: ca.SX, u: ca.SX, velocity: ca.SX | None = None) -> MotionPoint:
@@ -190,16 +218,16 @@ class StageModel:
         new_velocity = s.new_auxiliary[: len(self.model.coordinates)] if self.has_node_velocity else None
         new = self.point(s.new_state, s.t + s.h, s.k, s.input_at(1.0), new_velocity)
         old = self.point(s.old_state, s.t, s.k, s.input_at(0.0), old_velocity)
-        cost = ca.SX(0)
-        for objective, weight in problem.objectives:
+        terms = ca.SX.zeros(len(self.cost_names))
+        for number, (objective, _) in enumerate(problem.objectives):
             if objective == "effort":
                 gram = problem.shape.gram_matrix
                 pairs = [(i, j) for i in range(len(gram)) for j in range(len(gram))]
-                cost += weight * s.h * sum(gram[i, j] * ca.dot(s.values[i], s.values[j]) for i, j in pairs)
+                terms[number] = s.h * sum(gram[i, j] * ca.dot(s.values[i], s.values[j]) for i, j in pairs)
             elif objective == "supplied":
-                cost += weight * s.final_state[self.layout["supplied_energy"]]
+                terms[number] = s.final_state[self.layout["supplied_energy"]]
             elif callable(objective):
-                cost += weight * s.h * self._running_cost(objective, s, old, new)
+                terms[number] = s.h * self._running_cost(objective, s, old, new)
         along = named_conditions(self.model, "along", problem.along, new)
         rows = [s.residual, s.node1[: len(self.active)] - s.final_state[self.active]]
         labels = [*self.graph.equation_labels, *(f"continuity of {self.layout.entry_label(i)}" for i in self.active)]
@@ -208,7 +236,8 @@ class StageModel:
             labels += ["velocity at a node"] * int(rows[-1].numel())
         rows += [c.rows for c in along]
         labels += [c.name for c in along for _ in c.lower]
-        return BlockFunctions("stage", s.vector, s.data, ca.vertcat(*rows), cost, labels), along
+        weights = self.cost_weights
+        return BlockFunctions("stage", s.vector, s.data, ca.vertcat(*rows), terms, weights, labels), along
 
     def _running_cost(self, objective: ModelFunction, s: _StageVariables, old: MotionPoint, new: MotionPoint) -> ca.SX:
         """Return the mean of a function over a step: by the quadrature of the scheme, or the trapezoidal rule."""
@@ -329,9 +358,12 @@ class StageModel:
         ]
         if problem.periodic:
             conditions += self._periodic_conditions(start, last)
-        cost = sum((weight * s.duration for what, weight in problem.objectives if what == "time"), ca.SX(0))
+        terms = ca.SX.zeros(len(self.cost_names))
+        for number, (objective, _) in enumerate(problem.objectives):
+            if objective == "time":
+                terms[number] = s.duration
         if problem.final is not None:
-            cost += _scalar(quantity(self.model, problem.final, last)[0])
+            terms[-1] = _scalar(quantity(self.model, problem.final, last)[0])
         rows = ca.vertcat(*(c.rows for c in conditions)) if conditions else ca.SX(0, 1)
         labels = [c.name for c in conditions for _ in c.lower]
         lower, upper = (
@@ -339,7 +371,7 @@ class StageModel:
             for side in ("lower", "upper")
         )
         w = ca.vertcat(start, first, s.vector, auxiliary)
-        return BlockFunctions("ends", w, s.data, rows, cost, labels), lower, upper
+        return BlockFunctions("ends", w, s.data, rows, terms, self.cost_weights, labels), lower, upper
 
     def _start_conditions(self, start: ca.SX, first: ca.SX, s: _StageVariables) -> list[Condition]:
         """Return the equations of a free start: the first node, constraints, and conditions of the user."""

@@ -122,7 +122,9 @@ def glb(result: Result, frames: int) -> bytes:
         "buffers": [{"byteLength": len(binary.bytes)}],
     }
     if channels:
-        content["animations"] = [{"name": result.info.problem or "run", "samplers": samplers, "channels": channels}]
+        content["animations"] = [
+            {"name": result.info.problem or result.info.name or "run", "samplers": samplers, "channels": channels}
+        ]
     return _pack_glb(content, bytes(binary.bytes))
 
 

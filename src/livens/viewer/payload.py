@@ -30,7 +30,7 @@ def check_scene(result: Result) -> Scene:
     """Return the scene of a run; raise an InputError if the model has no geometry."""
     scene = scene_or_empty(result)
     if not scene:
-        name = result.info.problem or "the model"
+        name = result.info.problem or result.info.name or "the model"
         stored = {"q", "x"} & set(result.stored)
         reason = f"{name} has no geometry" if stored else "the run did not store its coordinates q"
         if "x" in result.stored:
@@ -80,7 +80,7 @@ def run_payload(
         low, high, size = _bounds(scene, pose)
     info = result.info
     return {
-        "title": info.problem or "user-defined system",
+        "title": info.title,
         "subtitle": f"{info.scheme}, h = {info.h:g}, {len(rows)} of {len(result.t)} rows",
         "dimension": scene.dimension,
         "t": to_base64(sampled.t.astype("<f8")),

@@ -188,7 +188,7 @@ def test_run_with_out_and_resume_starts_a_run_and_resumes_it_later(tmp_path):
 
 
 def test_reproduce_lists_the_figures_of_a_paper(tmp_path):
-    listed = livens("reproduce", "S000", "--list", cwd=tmp_path).stdout
+    listed = livens("reproduce", "kinon-betsch-2023", "--list", cwd=tmp_path).stdout
     assert "Energies of the two masses" in listed and not list(tmp_path.iterdir())
 
 

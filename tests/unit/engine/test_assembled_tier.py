@@ -142,6 +142,10 @@ def test_coaxial_hinges_at_rest_are_solved_by_the_compiled_loop(tmp_path, offset
     )
     file = tmp_path / "coaxial.urdf"
     file.write_text(f'<robot name="coaxial">{links}{joints}</robot>')
-    run = lv.Multibody.from_urdf(file).simulate(t_end=0.1, h=0.01, tier="assembled")
+    mechanism = lv.Multibody.from_urdf(file)
+    run = mechanism.simulate(t_end=0.1, h=0.01, tier="assembled")
     assert run.statistics.reference_steps == 0
     assert np.abs(run.q - run.q[0]).max() < 1e-15 and run.summary.max_constraint < 1e-15
+    # the energy is zero, and its deviation is not relative to round-off
+    for tier in ("assembled", "auto"):
+        assert mechanism.simulate(t_end=0.1, h=0.01, tier=tier).summary.max_energy_drift < 1e-20

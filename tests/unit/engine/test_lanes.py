@@ -13,6 +13,7 @@ from livens.engine.codegen import jit
 from livens.engine.codegen.ir_emitter import Emitter
 from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.ensemble import lane_loop
+from livens.engine.ensemble.stepper import InputTable
 from livens.expressions.graph.roundoff import VECTOR_LIBM_ULPS, roundoff_bound, uses_libm
 
 
@@ -123,7 +124,8 @@ def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
         c=aligned(2 + parameters, width), Z=aligned(2 * states, width), **numbers, **doubles, **integers
     )
     z, k = np.arange(22.0).reshape(11, states), 100.0 + np.arange(11.0).reshape(11, parameters)
-    given = lane_loop.MemberArrays(n_members=11, z=z, n_parameters=parameters, k=k)
+    none = InputTable.empty().to_struct
+    given = lane_loop.MemberArrays(n_members=11, z=z, n_parameters=parameters, k=k, inputs=none)
     times = lane_loop.TimeGridStruct(h=0.5, t0=3.0, n_steps=4, final_h=0.0, stride=1, n_rows=5)
     for first, members in ((0, [0, 1, 2, 3, 4, 5, 6, 7]), (8, [8, 9, 10, -1, -1, -1, -1, -1])):
         lane_loop._load_members(

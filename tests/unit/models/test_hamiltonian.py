@@ -24,7 +24,7 @@ def numbers(model, expression, q, p, t=0.0, **changes):
 
 
 def oscillator(e=0.01):
-    """S003 paper III, example 2: neither T(p) = T(-p), nor T quadratic."""
+    """Modin 2009 paper III, example 2: neither T(p) = T(-p), nor T quadratic."""
     return lv.Hamiltonian(
         "q",
         kinetic=lambda p, k: p[0] ** 2 / 2 - k.e * p[0] ** 3 / 3,

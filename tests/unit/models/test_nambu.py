@@ -48,7 +48,7 @@ def evaluated(model, expression, x):
 @given(seeds)
 @few
 def test_euler_equations(seed):
-    """S003 paper IV, eq. 4.1b."""
+    """Modin 2009 paper IV, eq. 4.1b."""
     x = np.random.default_rng(seed).uniform(-1, 1, 3)
     a = [1 / 2 - 1, 2 - 1 / 2, 1 - 2]
     wanted = [a[0] * x[1] * x[2], a[1] * x[2] * x[0], a[2] * x[0] * x[1]]
@@ -59,7 +59,7 @@ def test_euler_equations(seed):
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_field_is_the_definition(n):
-    """S003 paper IV, eq. 1.1, summed over all indices; the Hamiltonians and the volume do not change."""
+    """Modin 2009 paper IV, eq. 1.1, summed over all indices; the Hamiltonians and the volume do not change."""
     model = twisted(n)
     for seed in range(5):
         x = np.random.default_rng(seed).uniform(0.5, 1.5, n)
@@ -100,7 +100,7 @@ def test_poisson_structures(n):
 
 
 def test_structure_of_the_top_is_the_known_one():
-    """``x' = x x grad T`` with |x|^2/2 as Casimir: Euler's equations (S003 eq. 2.40; ex. 2.9.1 has the sign turned)."""
+    """``x' = x x grad T`` with |x|^2/2 as Casimir: Euler's equations (Modin eq. 2.40; ex. 2.9.1: other sign)."""
     model = top()
     S = evaluated(model, model.structure(2), np.array([1.0, 2, 3]))
     assert S.tolist() == [[0, -3, 2], [3, 0, -1], [-2, 1, 0]]

@@ -417,7 +417,7 @@ def test_motor_equations():
 
 
 def test_chain_has_the_thesis_limit_start():
-    """With a massless second body and d1 = 0, d2 = 1e-4 its equation is algebraic (S002 7.2.3)."""
+    """With a massless second body and d1 = 0, d2 = 1e-4 its equation is algebraic (Symank 2025 7.2.3)."""
     model, x0 = examples.mass_spring_damper((1.0, 0.0), damping=(0.0, 1e-4), alpha=0.0)
     with pytest.raises(lv.InputError, match=r"algebraic equation 3 \(row of 'v_2'\) is violated by -12"):
         check_initial_state(model, x0)

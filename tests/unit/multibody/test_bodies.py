@@ -31,7 +31,7 @@ def cloud(random):
 
 
 def inertia_of(masses, points, about=None):
-    """The inertia of a cloud, by its definition (S004 eq. 39)."""
+    """The inertia of a cloud, by its definition (Kinon and Betsch 2024 eq. 39)."""
     centre = masses @ points / masses.sum()
     origin = centre if about is None else about
     tensor = sum(w * ((x @ x) * np.eye(3) - np.outer(x, x)) for w, x in zip(masses, points - origin, strict=True))
@@ -70,7 +70,7 @@ def test_inertia_must_be_possible():
 
 
 def test_the_misprinted_moments_of_the_top_are_refused():
-    """S004 (114) as printed adds m l^2 to the wrong axis: no body has such moments."""
+    """Kinon and Betsch 2024 (114) as printed adds m l^2 to the wrong axis: no body has such moments."""
     with pytest.raises(lv.ModelError, match="sum of the two others"):
         bodies.Inertia(0.7068583, [5.301e-4, 5.301e-4, 4.506e-3])
 

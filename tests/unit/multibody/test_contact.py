@@ -124,7 +124,7 @@ def collision(scheme, h, law="linear", damping=0.0):
 
 
 def test_equal_balls_exchange_their_velocities():
-    """S003 paper II, example 3.3: the first ball stops, the second goes on with its velocity.
+    """Modin 2009 paper II, example 3.3: the first ball stops, the second goes on with its velocity.
 
     That follows from energy and momentum, so a scheme that conserves both does it exactly; when, is of its order.
     """
@@ -206,7 +206,7 @@ def test_restitution(law):
 @given(st.floats(-2, 2), st.floats(1e-3, 1))
 @few
 def test_smoothed_depth(depth, c):
-    """S003 paper II, eq. 29, with the sign that makes it grow inside: the integral of its slope."""
+    """Modin 2009 paper II, eq. 29, with the sign that makes it grow inside: the integral of its slope."""
     integral, error = quad(
         smoothed_step_function, 0, depth, args=(c,), epsabs=1e-12, epsrel=1e-12, points=[0], limit=200
     )

@@ -313,6 +313,7 @@ def test_in_the_plane():
         (lambda mb, a, b: mb.contact(a, 3.0, stiffness=1.0), "shapes, bodies or the ground"),
         (lambda mb, a, b: mb.contact(contacts.Box(b), mb.ground, law="hertz"), "no curvature"),
         (lambda mb, a, b: mb.contact(contacts.Ellipsoid(a, [1, 1, 1]), b, stiffness=1.0), "is not supported"),
+        (lambda mb, a, b: contacts.ConvexMesh(a, [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]), "in one plane"),
         (lambda mb, a, b: contacts.Box(b, rounding=2.0), "shortest edge"),
         (lambda mb, a, b: contacts.Box(b, size=[1, -1, 1]), "greater than 0"),
         (lambda mb, a, b: contacts.Groove(a), "not created as a ring"),
@@ -404,3 +405,135 @@ def test_balls_about_their_centres_touch_by_their_centres():
     mb.contact(one, contacts.Sphere(third, radius=0.5, at=[4.1, 0, 0]), stiffness=K, name="far")
     found = {element.name: len(element.coordinates) for element in mb.system.elements}
     assert found["near"] == 6 and found["far"] == 15
+
+
+@given(seeds, st.floats(0.0, 0.02))
+@few
+def test_cylinders_and_rings_on_a_plane(seed, depth):
+    """The lowest point of a tilted rim, to the bulge of the ends; the force at this point."""
+    random = np.random.default_rng(seed)
+    for kind in ("cylinder", "ring"):
+        mb, a, b = two_bodies(random)
+        e, n, centre, radius = unit(random), unit(random), random.uniform(-1, 1, 3), 0.2
+        e = e if e @ n < 0 else -e  # the lower end
+        down = -n + e * (e @ n)
+        down /= np.linalg.norm(down)
+        if kind == "cylinder":
+            shape, rim = contacts.Cylinder(a, radius, 1.0, at=centre, axis=e), 0.5 * e + radius * down
+        else:
+            shape, rim = contacts.Torus(a, radius, 0.05, at=centre, axis=e), radius * down - 0.05 * n
+        plane = contacts.HalfSpace(b, centre + rim + depth * n, n)
+        seen = Looked(mb, mb.contact(shape, plane, stiffness=K))
+        assert seen.depth == pytest.approx(depth, abs=2.1e-3 * radius)
+        force, torque = seen.slope()
+        assert np.abs(np.cross(force[0], n)).max() < 1e-9 and force.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+        size = np.linalg.norm(force[0])
+        if kind == "ring" or abs(e @ n) > 0.1:  # one rim only
+            lever = np.cross(centre + rim, force[0])
+            sine = np.linalg.norm(np.cross(e, n))
+            assert np.abs(torque[0] - lever).max() < 2.1e-3 * radius / max(sine, 1e-2) * size + 1e-9
+
+
+def test_a_cylinder_lies_and_stands_at_its_exact_height():
+    for axis, height in (("z", 0.5), ("x", 0.2)):
+        mb = lv.Multibody()
+        body = mb.body("can", mass=1.0, inertia=[1, 1, 1], position=[0, 0, height - 0.01])
+        seen = Looked(mb, mb.contact(contacts.Cylinder(body, 0.2, 1.0, axis=axis), mb.ground, stiffness=K))
+        assert seen.depth == pytest.approx(0.01, abs=1e-12)
+        ends = 1 if axis == "z" else 2
+        assert seen.quantity("normal_force")[0] == pytest.approx(ends * K * 0.01)
+
+
+@given(seeds, st.floats(-0.03, 0.1))
+@few
+def test_sphere_and_ellipsoid(seed, depth):
+    """At the foot of a normal of the ellipsoid."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    half, R, origin, u = np.array([0.3, 0.2, 0.5]), turned(random), random.uniform(-1, 1, 3), unit(random)
+    foot, n = half * u, u / half
+    n /= np.linalg.norm(n)
+    egg = contacts.Ellipsoid(b, half, at=origin, rotation=R)
+    ball = contacts.Sphere(a, 0.15, at=origin + R @ (foot + (0.15 - depth) * n))
+    checked(mb, mb.contact(ball, egg, stiffness=K), depth, R @ n, ball.reference_position)
+
+
+@given(seeds, st.floats(-0.02, 0.02), st.integers(0, 2))
+@fewer
+def test_sphere_and_convex_mesh(seed, depth, region):
+    """A mesh with the corners of a box is the box: beside a face, an edge and a corner."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    half, R, origin = np.array([0.3, 0.2, 0.4]), turned(random), random.uniform(-1, 1, 3)
+    signs = np.where(random.random(3) < 0.5, -1.0, 1.0)
+    out = np.zeros(3)
+    out[: region + 1] = random.uniform(0.2, 1.0, region + 1)
+    n = signs * out / np.linalg.norm(out)
+    local = np.where(out > 0, signs * half, signs * half * random.uniform(0.0, 0.9, 3)) + (0.1 - depth) * n
+    corners = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T * half
+    mesh = contacts.ConvexMesh(b, origin + np.vstack([corners, 0.5 * corners]) @ R.T)
+    assert len(mesh.local_positions) == 8
+    ball = contacts.Sphere(a, 0.1, at=origin + R @ local)
+    checked(mb, mb.contact(ball, mesh, stiffness=K), depth, R @ n, ball.reference_position)
+
+
+@given(seeds, st.floats(0.0, 0.04))
+@fewer
+def test_a_capsule_across_an_edge_of_a_box(seed, depth):
+    """Only the middle touches: the distance of two lines, at the point of the edge."""
+    random = np.random.default_rng(seed)
+    mb, a, b = two_bodies(random)
+    half, origin, slope = np.array([0.3, 0.2, 0.4]), random.uniform(-1, 1, 3), random.uniform(-0.5, 0.5)
+    n, e = np.array([1.0, 1.0, 0.0]) / np.sqrt(2), np.array([-1.0, 1.0, slope])
+    e /= np.linalg.norm(e)
+    n = np.cross(e, [0, 0, 1.0])
+    n *= np.sign(n[0]) / np.linalg.norm(n)
+    point = np.array([0.3, 0.2, random.uniform(-0.2, 0.2)])
+    middle = origin + point + (0.1 - depth) * n + random.uniform(-0.1, 0.1) * e
+    capsule = contacts.Capsule(a, middle - 0.5 * e, middle + 0.5 * e, 0.1)
+    box = contacts.Box(b, 2 * half, at=origin, rotation=np.eye(3))
+    seen = Looked(mb, mb.contact(capsule, box, stiffness=K))
+    assert seen.depth == pytest.approx(depth, abs=1e-12)
+    force, torque = seen.slope()
+    assert force[0] == pytest.approx(K * depth * n, abs=1e-5)
+    assert torque[0] == pytest.approx(np.cross(origin + point, K * depth * n), abs=1e-5)
+    assert torque.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
+
+
+def test_a_capsule_lies_on_a_box_with_both_ends():
+    mb = lv.Multibody()
+    table = mb.box("table", at=[0, 0, -0.5], size=[4, 4, 1], mass=1)
+    rod = mb.rod("rod", a=[-0.5, 0.1, 0.09], b=[0.5, 0, 0.09 + 1e-9], mass=1, radius=0.1)
+    seen = Looked(mb, mb.contact(rod, table, stiffness=K))
+    force, torque = seen.slope()
+    upper = force[0] if force[0][2] > 0 else force[1]
+    assert upper == pytest.approx([0, 0, 2 * K * 0.01], abs=1e-4)
+    assert np.abs(torque.sum(axis=0)).max() < 1e-9
+
+
+@pytest.mark.parametrize("pair", ["cylinder-plane", "ring-plane", "ellipsoid-sphere", "mesh-sphere", "capsule-box"])
+def test_forces_of_new_pairs_are_differences_of_their_gap(pair):
+    """The gradient of the energy is minus its central difference by every coordinate."""
+    random = np.random.default_rng(11)
+    mb, a, b = two_bodies(random)
+    at, n = random.uniform(-1, 1, 3), unit(random)
+    corners = random.uniform(-0.3, 0.3, (12, 3))
+    shapes = {
+        "cylinder-plane": lambda: (contacts.Cylinder(a, 0.2, 1.0, at), contacts.HalfSpace(b, at - 0.2 * n, n)),
+        "ring-plane": lambda: (contacts.Torus(a, 0.2, 0.05, at), contacts.HalfSpace(b, at - 0.1 * n, n)),
+        "ellipsoid-sphere": lambda: (contacts.Sphere(a, 0.3, at),
+                                     contacts.Ellipsoid(b, [0.3, 0.2, 0.4], at + 0.45 * n)),
+        "mesh-sphere": lambda: (contacts.Sphere(a, 0.3, at), contacts.ConvexMesh(b, at + 0.45 * n + corners)),
+        "capsule-box": lambda: (contacts.Capsule(a, at + [0.3, 0.4, -0.1], at + [0.25, -0.4, 0.2], 0.2),
+                                contacts.Box(b, [0.4, 0.6, 0.8], at, rotation=np.eye(3))),
+    }  # fmt: skip
+    mb.contact(*shapes[pair](), stiffness=K)
+    q, k, d = mb.assembly.state[0], mb.system.parameter_vector(), equations_of_motion(mb.system)
+    zero = np.zeros(q.size)
+    energy = d.function(d.V)
+    force = np.array(d.function(-ca.gradient(d.V, d.q))(q, zero, zero, 0, k)).ravel()
+    assert np.abs(force).max() > 1.0
+    for i in range(q.size):
+        step = 1e-6 * np.eye(q.size)[i]
+        difference = float(energy(q + step, zero, zero, 0, k)) - float(energy(q - step, zero, zero, 0, k))
+        assert force[i] == pytest.approx(-difference / 2e-6, abs=1e-3 * np.abs(force).max() * 1e-2 + 1e-4)

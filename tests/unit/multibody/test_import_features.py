@@ -175,3 +175,79 @@ def test_meshes_weigh_as_in_mujoco(method, tmp_path):
     mujoco.mj_forward(model, data)
     mujoco.mj_energyVel(model, data)
     assert energy == pytest.approx(data.energy[1], rel=1e-9)
+
+
+def test_a_keyframe_is_the_start_with_its_controls():
+    mujoco = pytest.importorskip("mujoco")
+    path = FOLDER / "keyframe.xml"
+    mb = lv.Multibody.from_mjcf(path, keyframe="up")
+    run = mb.simulate(t_end=0.2, h=4e-4)
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, 0)
+    model.opt.timestep, model.opt.integrator = 2e-4, mujoco.mjtIntegrator.mjINT_RK4
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    mujoco.mj_forward(model, data)
+    for row, tolerance in ((0, 1e-14), (-1, 1e-7)):
+        for name in ("base", "leg", "foot"):
+            assert np.abs(run[f"{name}.position"][row] - data.body(name).xipos).max() < tolerance
+        for _ in range(1000 if row == 0 else 0):
+            mujoco.mj_step(model, data)
+        mujoco.mj_forward(model, data)
+    with pytest.raises(lv.InputError, match="there is no keyframe 'down'"):
+        lv.Multibody.from_mjcf(path, keyframe="down")
+    with pytest.raises(lv.InputError, match="1 keyframes"):
+        lv.Multibody.from_mjcf(path, keyframe=1)
+
+
+def test_a_xacro_file_is_the_urdf_of_its_macros(tmp_path):
+    pytest.importorskip("xacro")
+    path = tmp_path / "arm.xacro"
+    path.write_text("""<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+<xacro:property name="l" value="0.5"/>
+<link name="floor"/><link name="rod"><inertial><origin xyz="${l/2} 0 0"/><mass value="2"/>
+<inertia ixx="0.01" iyy="${2*l*l/12}" izz="${2*l*l/12}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="continuous"><parent link="floor"/><child link="rod"/><axis xyz="0 1 0"/></joint></robot>""")
+    mb = lv.Multibody.from_urdf(path)
+    inertia = 2 * 0.25 / 3
+    assert mb.mass_matrix({"hinge": 0.3})[0, 0] == pytest.approx(inertia, rel=1e-12)
+
+
+def test_a_ball_in_a_fluid_is_dragged_along_the_axes_of_its_link(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    path = tmp_path / "ball.xml"
+    path.write_text("""<mujoco><option density="800" gravity="0 0 0"/><worldbody><body name="ball" euler="10 40 25">
+<freejoint/><geom size=".2"/></body></worldbody></mujoco>""")
+    mb = lv.Multibody.from_mjcf(path)
+    mb.initial(mb.bodies["ball"], velocity=[3, 2, 1])
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    data.qvel[:3] = 3, 2, 1
+    mujoco.mj_forward(model, data)
+    run = mb.simulate(t_end=1e-4, h=1e-6)
+    change = (run["ball.velocity"][-1] - run["ball.velocity"][0]) / 1e-4
+    assert np.abs(change - data.qacc[:3]).max() < 1e-3 * np.abs(data.qacc[:3]).max()
+
+
+@pytest.mark.parametrize(
+    "joint, more, words",
+    [
+        ('damping="0.1 0.2"', "", "damping must be 1 numbers"),
+        ('frictionloss="0.5"', "", "Coulomb friction of 'j' is regularised"),
+        (
+            "",
+            '<tendon><fixed name="t" range="-1 1"><joint joint="j" coef="1"/></fixed></tendon>',
+            "limits",
+        ),
+        ('ref="30"', "", "measured from its reference pose"),
+    ],
+)
+def test_what_differs_from_mujoco_is_refused_or_named(joint, more, words, tmp_path):
+    path = tmp_path / "model.xml"
+    body = f'<body name="b"><joint name="j" {joint}/><geom size=".1"/></body>'
+    path.write_text(f"<mujoco><worldbody>{body}</worldbody>{more}</mujoco>")
+    try:
+        said = " ".join(lv.Multibody.from_mjcf(path).import_warnings)
+    except lv.InputError as error:
+        said = str(error)
+    assert words in said

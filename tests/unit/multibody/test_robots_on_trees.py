@@ -14,6 +14,7 @@ ROBOTS = {
     "ur5": ("ur_description/urdf/ur5_robot.urdf", False),
     "solo12": ("solo_description/robots/solo12.urdf", True),
     "anymal": ("anymal_b_simple_description/robots/anymal.urdf", True),
+    "talos": ("talos_data/robots/talos_full_v2.urdf", True),
     "g1": ("g1_description/urdf/g1_29dof_rev_1_0.urdf", True),
 }
 

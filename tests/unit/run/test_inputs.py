@@ -223,3 +223,109 @@ def test_wrong_inputs_are_refused():
     mb.input("unused")
     with pytest.raises(lv.InputError, match="'unused' is not used"):
         mb.system  # noqa: B018
+
+
+def _hinged_arm(torque):
+    return _arm(torque).problem("arm", h=H, t_end=0.5)
+
+
+SCHEDULES = {
+    "samples of the steps": lv.Schedule({"torque": [_torque(i) for i in range(50)]}),
+    "few samples": lv.Schedule({"torque": [1.0, -2.0, 3.0]}, t=[0.0, 0.137, 0.413]),
+    "linear": lv.Schedule({"torque": [_torque(i) for i in range(51)]}, hold="linear"),
+    "linear between few samples": lv.Schedule({"torque": [1.0, -2.0, 3.0]}, t=[0.0, 0.137, 0.413], hold="linear"),
+}
+
+
+@pytest.mark.parametrize("t_end", [0.5, 0.483])  # with a shorter last step
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_members_of_an_ensemble_have_the_motion_of_single_runs(name, t_end):
+    problem = _hinged_arm(lambda mb: mb.input("torque"))
+    many = lv.ensemble(problem, parameters={"arm.mass": [0.8, 1.0, 1.3]}, t_end=t_end, inputs=SCHEDULES[name])
+    for member, mass in enumerate((0.8, 1.0, 1.3)):
+        run = lv.simulate(problem, parameters={"arm.mass": mass}, t_end=t_end, inputs=SCHEDULES[name])
+        np.testing.assert_allclose(many.q[member], run.q, atol=1e-11)
+        np.testing.assert_allclose(many.supplied_energy[member, :, 0], run.supplied_energy, atol=1e-10)
+
+
+def test_members_have_inputs_of_their_own(tmp_path):
+    """Members with one input each, in lanes, in blocks of a file, and in any number of threads."""
+    problem = _hinged_arm(lambda mb: mb.input("torque"))
+    inputs = [{"torque": [factor * _torque(i) for i in range(50)]} for factor in np.linspace(0.5, 1.5, 19)]
+    many = lv.ensemble(problem, inputs=inputs)
+    for member in (0, 7, 18):
+        run = lv.simulate(problem, inputs=inputs[member])
+        np.testing.assert_allclose(many.q[member], run.q, atol=1e-11)
+    stored = lv.ensemble(problem, inputs=inputs, threads=2, out=tmp_path / "members.h5")
+    assert np.array_equal(stored.q, many.q)
+    with pytest.raises(lv.InputError, match="one entry per member"):
+        lv.ensemble(problem, parameters={"arm.mass": [1.0, 2.0]}, inputs=inputs)
+    with pytest.raises(lv.InputError, match="same names and sample times"):
+        lv.ensemble(problem, inputs=[inputs[0], SCHEDULES["few samples"]])
+
+
+def test_an_energy_that_depends_on_an_input_is_not_monitored():
+    """The rest position of a spring is an input, which supplies energy: no drift is reported."""
+    model = lv.System(
+        "x",
+        kinetic=lambda v: v[0] ** 2 / 2,
+        potential=lambda q, k: 50 * (q[0] - k.rest) ** 2,
+        parameters=dict(rest=0.0),
+    )
+    options = dict(scheme="gauss-2", h=0.01, t_end=1.0, inputs=lv.Schedule({"rest": [0.0, 0.3]}, t=[0.0, 0.5]))
+    many = lv.ensemble(model, [[0.1], [0.2]], [0.0], **options)
+    np.testing.assert_allclose(many.q[1], lv.simulate(model, [0.2], [0.0], **options).q, atol=1e-12)
+    assert not many.failures
+    assert many.summary[0].energy == ""
+
+
+@pytest.mark.parametrize("keep", ["all", "checkpoints"])
+@pytest.mark.parametrize("t_end", [0.5, 0.483])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_gradients_by_samples_of_inputs(name, t_end, keep):
+    """Against differences of runs, also by h: samples without times move with the steps, others stay where they are."""
+    schedule, problem = SCHEDULES[name], _hinged_arm(lambda mb: mb.input("torque"))
+    evaluate = lv.value_and_gradient(lambda q, v: q[0] ** 2 + v[2] + q[1], every=7, keep=keep)
+    step = lv.prepare(problem)
+
+    def value(rows, h=H):
+        end = t_end + (h - H) * 50 * (t_end == 0.5)
+        return evaluate(step, h=h, t_end=end, inputs=lv.Schedule({"torque": rows}, schedule.t, schedule.hold))[0]
+
+    _, gradient = evaluate(step, t_end=t_end, inputs=schedule)
+    rows, derivatives = schedule.values["torque"], gradient.inputs["torque"]
+    assert derivatives.shape == rows.shape
+    for i in {0, 1, len(rows) // 2, len(rows) - 1}:
+        change = 1e-3 * np.eye(len(rows))[i]
+        difference = (value(rows + change) - value(rows - change)) / 2e-3
+        assert derivatives[i] == pytest.approx(difference, rel=1e-6, abs=1e-9)
+    difference = (value(rows, H + 1e-7) - value(rows, H - 1e-7)) / 2e-7
+    assert gradient.h == pytest.approx(difference, rel=1e-4)
+
+
+def test_samples_add_up_to_the_derivative_by_a_constant_input():
+    problem = _hinged_arm(lambda mb: mb.input("torque"))
+    step, evaluate = lv.prepare(problem), lv.value_and_gradient(lambda q, v: q[0] + v[2])
+    _, constant = evaluate(step, parameters={"torque": 2.0})
+    _, sampled = evaluate(step, inputs={"torque": np.full(50, 2.0)})
+    assert sampled.inputs["torque"].sum() == pytest.approx(constant.parameters["torque"], rel=1e-10)
+    assert sampled.parameters["arm.mass"] == pytest.approx(constant.parameters["arm.mass"], rel=1e-10)
+    many = evaluate.many(step, parameters={"arm.mass": [1.0, 2.0]}, inputs={"torque": np.full(50, 2.0)})
+    np.testing.assert_allclose(many.gradient.inputs["torque"][0], sampled.inputs["torque"], rtol=1e-10)
+
+
+@pytest.mark.parametrize("t_end", [1.0, 0.995])  # with a shorter last step
+def test_inputs_of_members_beside_one_that_fails(t_end):
+    """The members that remain in the lanes keep their own inputs after the failure of another one."""
+    falling = lv.System(
+        "a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -m.sqrt(1.0 - q[0]), forces=lambda k: [k.u],
+        parameters=dict(u=0.0),
+    )  # fmt: skip
+    options = dict(scheme="livens-midpoint", h=0.01, t_end=t_end)
+    starts, speeds = [[-3.0], [0.5], [-2.0], [-2.5]], [[0.1], [3.0], [-0.3], [0.2]]
+    inputs = [{"u": 0.3 * np.sin(0.2 * np.arange(100) + i)} for i in range(4)]
+    many = lv.ensemble(falling, q0=starts, v0=speeds, inputs=inputs, **options)
+    assert many.status == ["complete", "failed", "complete", "complete"]
+    for i in (0, 2, 3):
+        run = lv.simulate(falling, q0=starts[i], v0=speeds[i], inputs=inputs[i], **options)
+        np.testing.assert_allclose(many.q[i], run.q, atol=1e-12)

@@ -49,7 +49,7 @@ def test_energies(seed):
     ):
         assert g.evaluate_checked(model, q=q, p=p) == pytest.approx(wanted, rel=1e-13)
         assert g.variables(model) == variables and g.energies
-        # S(p) = g(T, H0 - T) and U(q) = g(H0 - V, V) are equal on the level set (S003 paper III, eq. 11)
+        # S(p) = g(T, H0 - T) and U(q) = g(H0 - V, V) are equal on the level set (Modin 2009 paper III, eq. 11)
         H0 = model.energy(q, p)
         S, U = g.of_energies(model, model.T, H0 - model.T), g.of_energies(model, H0 - model.V, model.V)
         assert not ca.depends_on(S, model.q) and not ca.depends_on(U, model.p)
@@ -57,7 +57,7 @@ def test_energies(seed):
 
 
 def test_equal_steps_in_space():
-    """The power -1/2 of T, not the root of it, makes |q'| constant in fictive time (S003 paper III, eq. 13)."""
+    """The power -1/2 of T, not the root of it, makes |q'| constant in fictive time (Modin 2009 paper III, eq. 13)."""
     model = kepler()
     lengths = {}
     for power in (-0.5, 0.5):
@@ -105,7 +105,7 @@ def test_stiffness_and_its_derivative_where_there_is_none():
 
 
 def two_walls(law="linear"):
-    """S003 paper II, example 3.2, as contacts of a point."""
+    """Modin 2009 paper II, example 3.2, as contacts of a point."""
     point = bodies.particle("a", 1.0, dimension=1)
     soft, stiff = (
         bodies.sphere_plane((point, [0]), 0.0, [0], [side], stiffness=K, law=law) for side, K in ((-1, 1.0), (1, 1e4))
@@ -159,7 +159,7 @@ def test_contacts_in_the_plane():
 @given(seeds)
 @few
 def test_estimate_is_the_stiffness_along_the_motion(seed):
-    """S003 paper V, eq. 15, for a linear force: exact for any step."""
+    """Modin 2009 paper V, eq. 15, for a linear force: exact for any step."""
     random = np.random.default_rng(seed)
     K, mass = random.uniform(-1, 1, (2, 2)), random.uniform(1, 2)
     K = K @ K.T
@@ -189,7 +189,7 @@ def test_estimate_is_the_stiffness_along_the_motion(seed):
 def test_speed():
     top = lv.Nambu(3, hamiltonians=[lambda x: x @ x / 2, lambda x: x[0] ** 2 + x[1] ** 2 / 2 + x[2] ** 2 / 4])
     x = [0.0, np.cos(0.2), np.sin(0.2)]
-    wanted = 1 / (np.linalg.norm(top.evaluate(x)) + 0.01)  # S003 paper IV, 4.1
+    wanted = 1 / (np.linalg.norm(top.evaluate(x)) + 0.01)  # Modin 2009 paper IV, 4.1
     assert scaling.speed(0.01).evaluate_checked(top, x=x) == pytest.approx(wanted, rel=1e-14)
     assert scaling.speed(0.01).variables(top) == "x"
     fall = lv.Hamiltonian("z", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: 4 * q[0])

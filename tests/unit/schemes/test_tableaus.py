@@ -70,7 +70,7 @@ MURUA = {  # nodes, matrix, multiplier weights with gamma_0 first
 
 @pytest.mark.parametrize("s", [1, 2, 3])
 def test_tables_of_murua_as_printed(s):
-    """S002 6.3.2 prints the pair for one, two and three stages."""
+    """Symank 2025 6.3.2 prints the pair for one, two and three stages."""
     method = tableaus.murua(s)
     for ours, printed in zip((method.gauss.c, method.gauss.A, method.gauss.b), GAUSS[s], strict=True):
         np.testing.assert_allclose(ours, printed, rtol=0, atol=1e-15)
@@ -247,7 +247,7 @@ def test_all_coefficients_are_rounded_once(family):
 
 @pytest.mark.parametrize("s", range(1, 11))
 def test_murua_from_its_definition(s):
-    """S002 def. 6.5 with Gauss and Lobatto nodes, in rational numbers."""
+    """Symank 2025 def. 6.5 with Gauss and Lobatto nodes, in rational numbers."""
     method = tableaus.murua(s)
     c = exact_nodes("gauss", s)
     c_bar = exact_nodes("lobatto-iiia", s + 1)[1:]

@@ -157,3 +157,23 @@ def test_supplied_energy_is_the_gain_of_kinetic_energy():
         end=dict(q=[1.0], v=[1.5]), minimise="supplied",
     )  # fmt: skip
     assert motion.cost == pytest.approx(1.5**2 / 2, rel=1e-8)
+
+
+def test_terms_of_the_cost_and_pareto_front():
+    """Least effort plus w times the duration T: ``12 c/T^3 + w T`` with ``T^4 = 36 c/w``, ``c = N^2/(N^2 - 1)``."""
+    n, weights = 8, np.array([1.0, 5.0, 25.0])
+    options = dict(inputs={"u": None}, t_end=(0.2, 10.0), steps=n, **REST_TO_REST)
+    front = lv.pareto_front(cart(), ("effort", "time"), weights, **options)
+    c = n**2 / (n**2 - 1)
+    times = (36 * c / weights) ** 0.25
+    assert front.converged
+    np.testing.assert_allclose(front.costs, np.column_stack([12 * c / times**3, times]), rtol=1e-6)
+    np.testing.assert_allclose([motion.cost for motion in front.motions], (front.costs * front.weights).sum(axis=1))
+    figure = front.plot()
+    assert figure.axes[0].get_ylabel() == "time"
+    work = lambda v, u: u[0] * v[0]  # noqa: E731
+    motion = lv.optimal_control(
+        cart(), minimise={"effort": 2.0, work: 0.5}, final=lambda q: q[0], **{**options, "t_end": 1.0}
+    )
+    assert motion.costs == pytest.approx({"effort": 12 * c, "lambda": 0.0, "final": 1.0}, abs=1e-6)
+    assert motion.cost == pytest.approx(2 * 12 * c + 1, rel=1e-8)

@@ -1,6 +1,9 @@
 """Search: derivatives, guesses, interruption, refinement, several starts, and what is reported."""
 
 import signal
+import subprocess
+import sys
+import time
 
 import casadi as ca
 import numpy as np
@@ -64,10 +67,10 @@ def test_a_motion_as_guess_continues_the_search():
 def test_ctrl_c_returns_the_best_iterate(monkeypatch):
     update = Progress.update
 
-    def interrupting(self, done):
+    def interrupting(self, done, note=""):
         if done == 5:
             signal.raise_signal(signal.SIGINT)
-        update(self, done)
+        update(self, done, note)
 
     monkeypatch.setattr(Progress, "update", interrupting)
     before = signal.getsignal(signal.SIGINT)
@@ -79,7 +82,54 @@ def test_ctrl_c_returns_the_best_iterate(monkeypatch):
     assert motion.statistics["violation"] <= motion.statistics["history"][:, 1].min() * (1 + 1e-6) + 1e-8
     monkeypatch.undo()
     resumed = lv.optimal_control(cart_pole(), guess=motion)
+    whole = lv.optimal_control(cart_pole())
     assert resumed.converged
+    assert resumed.cost == pytest.approx(whole.cost, rel=1e-8)
+    np.testing.assert_allclose(resumed.q, whole.q, atol=1e-6)
+
+
+_INTERRUPTED_SCRIPT = """
+import pathlib, sys
+import livens as lv
+from livens.run.progress import Progress
+
+update, started = Progress.update, pathlib.Path(sys.argv[1])
+
+def signalling(self, done, note=""):
+    started.touch()
+    update(self, done, note)
+
+Progress.update = signalling
+problem = lv.problems.load("acrobot-swing-up")
+motion = lv.optimal_control(problem, steps=400, scheme="gauss-3", ipopt={"tol": 1e-30, "max_iter": 100_000})
+print(motion.statistics["status"], motion.converged)
+motion.to_result().save(sys.argv[2])
+"""
+
+
+def test_ctrl_c_of_a_process_and_continuation_in_another(tmp_path):
+    """A process that receives SIGINT ends with its best iterate, from whose file another search continues."""
+    started, file = tmp_path / "started", tmp_path / "motion.h5"
+    process = subprocess.Popen(
+        [sys.executable, "-c", _INTERRUPTED_SCRIPT, str(started), str(file)], stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while not started.exists() and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert output.split() == ["Interrupted", "False"]
+    assert process.returncode == 0
+    resumed = lv.optimal_control(lv.problems.load("acrobot-swing-up"), steps=40, guess=lv.load(file))
+    assert resumed.converged
+
+
+def test_progress_contains_iterations_and_infeasibility(monkeypatch):
+    notes = []
+    monkeypatch.setattr(Progress, "update", lambda self, done, note="": notes.append((done, note)))
+    motion = lv.optimal_control(cart_pole(), steps=10)
+    violations = motion.statistics["history"][:, 1]
+    assert notes == [(i + 1, f"infeasibility {violation:.1e}") for i, violation in enumerate(violations)]
 
 
 def test_guesses_from_runs_and_from_motions_with_other_schemes_and_meshes():

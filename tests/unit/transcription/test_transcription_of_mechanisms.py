@@ -1,10 +1,13 @@
 """Optimal control of mechanisms with frames, and of the built-in control problems."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import livens as lv
 from livens.problems.five_bar import five_bar_mechanism
+from livens.problems.hopper_gait import _foot, _ground_force
 from livens.problems.six_axis_arm import _LINKS
 
 
@@ -70,11 +73,13 @@ def test_satellite_momentum_and_rest():
         momentum = motion.observe("angular_momentum")
         assert motion.converged
         assert np.abs(momentum[0]).max() > 1.0  # bias
-        assert np.abs(momentum - momentum[0]).max() < 1e-11
+        assert np.abs(momentum - momentum[0]).max() < 1e-12
         assert motion.t_end == pytest.approx(6.6146, rel=4e-3)
         assert motion.replay().defect < 1e-10
-    gauss = lv.optimal_control(problem, scheme="livens-variational", steps=40, guess=motion)
-    assert gauss.t_end == pytest.approx(6.6160, abs=2e-4)
+    fine = lv.optimal_control(problem, scheme="livens-variational", steps=40, guess=motion)
+    momentum = fine.observe("angular_momentum")
+    assert np.abs(momentum - momentum[0]).max() < 1e-12
+    assert fine.t_end == pytest.approx(6.6160, abs=2e-4)
 
 
 def test_orbit_transfer_has_the_published_radius():
@@ -134,6 +139,36 @@ def test_swing_in_redundant_coordinates_has_the_same_amplitude():
     assert motion.converged
     np.testing.assert_allclose(motion.q[-1], motion.q[0] * [-1, 1, 1], atol=1e-9)
     assert -motion.cost == pytest.approx(2.0, abs=2e-2)
+
+
+def test_hopping_gait_carries_its_weight():
+    """Over a period, the ground carries the weight: the mean normal force is m g, and the mean friction vanishes.
+
+    The foot leaves the ground, and the motion is that of `livens.simulate`.
+    """
+    problem = lv.problems.load("hopper-gait")
+    motion = lv.optimal_control(problem)
+    assert motion.converged
+    stride = np.array([0.5, 0, 0, 0, 0])
+    np.testing.assert_allclose(motion.q[-1], motion.q[0] + stride, atol=1e-10)
+    np.testing.assert_allclose(motion.p[-1], motion.p[0], atol=1e-10)
+    height = motion.observe(lambda q: _foot(q)[1])
+    assert height.max() > 0.1
+    assert height.min() > -0.02
+    assert np.count_nonzero(height < 0.0) > 10
+    k = SimpleNamespace(**problem.model.parameters)
+    middles, rates = (motion.q[1:] + motion.q[:-1]) / 2, np.diff(motion.q, axis=0) / motion.h[:, None]
+    forces = np.array([_ground_force(q, v, k) for q, v in zip(middles, rates, strict=True)], dtype=float)
+    impulse = motion.h @ forces
+    assert impulse[1] == pytest.approx(5.5 * 9.81 * motion.t_end, rel=1e-8)
+    assert abs(impulse[0]) < 1e-8
+    assert motion.replay().defect < 1e-10
+    schedule = lv.Schedule({"u": motion.u}, t=motion.t[:-1])
+    h = float(motion.h[0]) / 20
+    fine = lv.simulate(
+        problem.model, motion.q[0], motion.v[0], scheme="gauss-2", h=h, t_end=motion.t_end, inputs=schedule
+    )
+    assert np.abs(fine.q[-1] - motion.q[-1]).max() < 0.05
 
 
 @pytest.mark.slow
@@ -248,18 +283,45 @@ def test_declared_inputs_of_a_mechanism():
     assert run["hinge.angle"][-1] == pytest.approx(1.0)
 
 
-def test_inputs_of_a_motion_in_ensembles_and_gradients_are_refused():
-    """Ensembles and derivatives need constant parameters; both state so, and `livens.simulate` takes the inputs."""
+def test_ensembles_take_the_inputs_of_a_motion():
+    """Every member has the motion of `livens.simulate` with the inputs; the undisturbed one is the optimal motion."""
     problem = lv.problems.load("cart-pole-swing-up")
     motion = lv.optimal_control(problem, steps=20)
+    q0 = np.vstack([np.zeros(2), np.random.default_rng(0).normal(0, 0.05, (9, 2))])
+    options = dict(scheme="livens-variational", h=0.1, t_end=2.0, inputs=motion.inputs)
+    many = lv.ensemble(problem.model, q0, np.zeros(2), **options)
+    np.testing.assert_allclose(many.q[0], motion.q, atol=1e-9)
+    for member in (3, 9):
+        run = lv.simulate(problem.model, q0[member], np.zeros(2), **options)
+        np.testing.assert_allclose(many.q[member], run.q, atol=1e-12)
+        drift = many.summary[member].max_energy_drift
+        assert drift == pytest.approx(run.summary.max_energy_drift, rel=1e-9)
+
+
+def test_the_optimal_inputs_are_stationary_for_gradients_of_runs():
+    """Single shooting from the optimum: the gradient of the effort is a combination of the gradients of the end state.
+
+    Gradients by the samples of the inputs come from the discrete adjoint of the run; the weights are the duals.
+    """
+    problem = lv.problems.load("cart-pole-swing-up")
+    motion = lv.optimal_control(problem, steps=20)
+    inner = np.abs(motion.u[:, 0]) < 20 * (1 - 1e-6)
     step = lv.prepare(problem.model, scheme="livens-variational", h=0.1)
-    start = np.zeros(2), np.zeros(2)
-    with pytest.raises(lv.InputError, match=r"constant in time.*livens.simulate\(inputs="):
-        lv.ensemble(problem.model, *start, h=0.1, t_end=2.0, inputs=motion.inputs)
-    with pytest.raises(lv.InputError, match="inputs over time cannot be differentiated"):
-        lv.value_and_gradient(lambda q: q @ q)(step, *start, t_end=2.0, inputs=motion.inputs)
-    run = step.run(*start, t_end=2.0, inputs=motion.inputs)
-    np.testing.assert_allclose(run.q, motion.q, atol=1e-9)
-    for result in (run, motion.replay().result):
-        with pytest.raises(lv.InputError, match=r"inputs.* changed during the run"):
+    columns = []
+    for loss in (lambda q: q[0], lambda q: q[1], lambda p: p[0], lambda p: p[1]):
+        _, gradient = lv.value_and_gradient(loss)(step, [0, 0], [0, 0], t_end=2.0, inputs=motion.inputs)
+        assert "u" not in gradient.parameters
+        columns.append(gradient.inputs["u"])
+    end_gradients, effort_gradient = np.array(columns).T, 2 * 0.1 * motion.u[:, 0]
+    weights, *_ = np.linalg.lstsq(end_gradients[inner], effort_gradient[inner], rcond=None)
+    np.testing.assert_allclose(end_gradients[inner] @ weights, effort_gradient[inner], atol=1e-6)
+    duals = np.concatenate([motion.duals["end: q"], motion.duals["end: v"]])
+    np.testing.assert_allclose(np.abs(weights), np.abs(duals), rtol=1e-5)
+
+
+def test_derivatives_of_finished_runs_need_constant_parameters():
+    problem = lv.problems.load("cart-pole-swing-up")
+    motion = lv.optimal_control(problem, steps=20)
+    for result in (motion.replay().result, motion.to_result()):
+        with pytest.raises(lv.InputError, match=r"value_and_gradient"):
             result.jvp("q0")

@@ -40,25 +40,67 @@ def pendulum():
 SWING = dict(inputs={"u": None}, t_end=1.0, start=dict(q0=[0.0], v0=[0.0]), end=dict(q=[1.5], v=[0.0]))
 
 
-def compatible_schemes():
-    model = pendulum()
+def compatible_schemes(model):
     return [s.name for s in lv.schemes.all() if not (s.unmet_requirements(model) or s.fictive or s.selects_step_size)]
 
 
-@pytest.mark.parametrize("scheme", compatible_schemes())
-def test_replay_of_every_scheme_of_the_catalogue(scheme):
-    """Every scheme with fixed steps that can simulate the model is transcribed, and replayed by the simulator."""
-    motion = lv.optimal_control(
-        pendulum(), inputs={"u": None}, t_end=1.0, steps=6, scheme=scheme, start=dict(q0=[0.0], v0=[0.0]),
-        end=dict(q=[1.0], v=[0.0]),
-    )  # fmt: skip
+def oscillator(kind):
+    """Return an oscillator with a cubic spring and an input, as a model of first order."""
+    parameters = dict(f=0.0)
+    if kind == "port-Hamiltonian":
+        return lv.PortHamiltonian(
+            "q p", H=lambda x: (x[0] ** 2 + x[1] ** 2) / 2 + x[0] ** 4 / 4, J=[[0, 1], [-1, 0]], B=[[0], [1]],
+            u=lambda k: [k.f], parameters=parameters,
+        )  # fmt: skip
+    return lv.FirstOrder("q p", rhs=lambda x, k: [x[1], k.f - x[0] - x[0] ** 3], parameters=parameters)
+
+
+OF_FIRST_ORDER = [
+    (kind, scheme)
+    for kind in ("port-Hamiltonian", "first order")
+    for scheme in compatible_schemes(oscillator(kind))
+]  # fmt: skip
+
+
+def check_replay(motion):
     replay = motion.replay()
     assert motion.converged
     assert max(replay.defect, replay.one_step_defect) < 1e-10  # tolerance of the constraints
 
 
+@pytest.mark.parametrize("scheme", compatible_schemes(pendulum()))
+def test_replay_of_every_scheme_of_the_catalogue(scheme):
+    """Every scheme with fixed steps that can simulate the model is transcribed, and replayed by the simulator."""
+    check_replay(lv.optimal_control(pendulum(), steps=6, scheme=scheme, **{**SWING, "end": dict(q=[1.0], v=[0.0])}))
+
+
+def driven_arm():
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    arm = mb.rod("arm", a=[0, 0, 0], b=[0, 0, -1], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+    mb.motor(hinge, torque=mb.input("torque"), name="motor")
+    return mb
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", compatible_schemes(driven_arm().system))
+def test_replay_of_every_scheme_of_bodies_with_frames(scheme):
+    check_replay(lv.optimal_control(
+        driven_arm(), inputs={"torque": (-30, 30)}, t_end=1.0, steps=6, scheme=scheme,
+        end={"hinge.angle": 1.0, "hinge.rate": 0.0},
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "scheme"), OF_FIRST_ORDER)
+def test_replay_of_every_scheme_of_models_of_first_order(kind, scheme):
+    check_replay(lv.optimal_control(
+        oscillator(kind), inputs={"f": (-9, 9)}, t_end=1.0, steps=6, scheme=scheme, start=dict(x0=[0.0, 0.0]),
+        end=dict(x=[1.0, 0.0]),
+    ))  # fmt: skip
+
+
 def test_all_other_schemes_are_refused():
-    accepted = compatible_schemes()
+    accepted = compatible_schemes(pendulum())
     assert len(accepted) > 50
     for scheme in lv.schemes.all():
         if scheme.name not in accepted:

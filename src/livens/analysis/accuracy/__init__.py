@@ -34,7 +34,13 @@ from livens.analysis.accuracy.estimate import (
 )
 from livens.analysis.accuracy.indicators import algebraic_defect, energy_error, steps_per_oscillation
 from livens.analysis.accuracy.refined_runs import RefinedRuns, RunDifference, RunSamples, difference
-from livens.analysis.accuracy.richardson import RichardsonEstimate, error_growth, is_order_visible, richardson_estimate
+from livens.analysis.accuracy.richardson import (
+    ROUND_OFF_MARGIN,
+    RichardsonEstimate,
+    error_growth,
+    is_order_visible,
+    richardson_estimate,
+)
 from livens.analysis.observables import iterate_blocks
 from livens.errors import InputError, Interrupted
 from livens.models.base import Model
@@ -354,8 +360,11 @@ class _Estimation:
             if confirmed and estimate.verdicts[name] in (RESOLVED, ROUND_OFF, RESOLVED_UNTIL):
                 continue
             estimate.error[name] = estimate.at_end[name] = error
-            estimate.verdicts[name] = NOT_RESOLVED if error >= LARGE_ERROR else ORDER_NOT_OBSERVED
             estimate.over_time.pop(name, None)
+            if error <= ROUND_OFF_MARGIN * self.round_off[name]:
+                estimate.verdicts[name] = ROUND_OFF
+                continue
+            estimate.verdicts[name] = NOT_RESOLVED if error >= LARGE_ERROR else ORDER_NOT_OBSERVED
 
     def _apply_indicators(self, estimate: Estimate) -> None:
         """Correct the estimate by indicators: energy and algebraic variables may reveal errors common to all runs."""

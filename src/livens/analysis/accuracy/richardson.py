@@ -24,7 +24,7 @@ _MIN_RATIO = 1.5
 #: Fraction f of the order p that must be visible: ratio >= 2^(f p). The margin admits order reduction of stiff parts.
 _ORDER_FRACTION = 0.7
 #: Multiple of the round-off bound below which differences that do not decrease are round-off.
-_ROUND_OFF_MARGIN = 100.0
+ROUND_OFF_MARGIN = 100.0
 #: Minimum number of points for a fit of the growth law.
 _MIN_POINTS = 12
 
@@ -65,7 +65,7 @@ def richardson_estimate(
     if ratio >= _MIN_RATIO and _factor(ratio, order, level) * last < LARGE_ERROR:
         ratio = min(ratio, float(coarse[-1] / fine[-1]))  # an early ratio must hold at the end
     if not ratio >= _MIN_RATIO:
-        near_round_off = highest <= _ROUND_OFF_MARGIN * round_off
+        near_round_off = highest <= ROUND_OFF_MARGIN * round_off
         return RichardsonEstimate(
             max(highest, round_off), highest / last, ROUND_OFF if near_round_off else NOT_RESOLVED, ratio
         )

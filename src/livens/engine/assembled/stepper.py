@@ -29,10 +29,12 @@ from livens.engine.newton.predictors import N_HISTORY, STENCIL_LENGTH, STENCIL_W
 from livens.engine.newton.step_size_control import (
     FIXED_STEP,
     MIN_ULPS,
+    NOT_ESTIMATED,
     TWO_STEPS_LEFT,
     StepSizeController,
     clip_to_end,
     double_step_factor,
+    is_estimate_due,
     max_grouped_error,
     on_accept,
     on_reject,
@@ -351,6 +353,8 @@ class AssembledStepper(Stepper):
                 return None
         if not self._control.atol.size:
             return 0.0
+        if not is_estimate_due(self._control, controller_state):
+            return NOT_ESTIMATED
         if self._control.doubling_order:
             return self._double_step_error(w, s, h, t, controller_state)
         if self._plan.error_estimate is None:
@@ -362,7 +366,7 @@ class AssembledStepper(Stepper):
         """Return the error of step s by comparison with a double step, as the fused tier does."""
         control, h_last = self._control, float(controller_state[0]["last"])
         if h_last <= 0.0 or controller_state[0]["steps"] <= 0.0:
-            return 1.0
+            return NOT_ESTIMATED
         n, trial = control.n_variables, self._trial
         trial.c[2:] = w.c[2:]
         x, x_last = w.X[s + N_HISTORY], w.X[s + N_HISTORY - 1]

@@ -31,8 +31,8 @@ MAX_ITERATIONS_BEFORE_FALLBACK = 10
 #: Number of stagnating Newton iterations after which a lane falls back to the scalar stepper.
 _MAX_STALLS = 2
 #: Indices into `LaneWorkspace.counters`: phase of the group (0 regular steps, 1 final shorter step), steps completed
-#: before the current chunk, and size of the chunk; then the number of counters.
-PHASE, N_STEPS_DONE, CHUNK_SIZE, N_COUNTERS = range(4)
+#: before the current chunk, size of the chunk, and number of changes of inputs so far; then the number of counters.
+PHASE, N_STEPS_DONE, CHUNK_SIZE, N_CHANGES, N_COUNTERS = range(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +75,26 @@ class LaneWorkspace(Struct):
 
 
 @dataclass(frozen=True, eq=False)
+class LaneInputs(Struct):
+    """Inputs over time: entries of the parameter vector that change before some steps."""
+
+    n_changes: int
+    steps: I64Array  # numbers of these steps, increasing
+    n_entries: int
+    entries: I64Array  # entries of the parameter vector
+    values: F64Array  # (member, change, entry)
+    member_stride: int  # 0 if all members have the same inputs
+
+
+@dataclass(frozen=True, eq=False)
 class MemberArrays(Struct):
-    """Initial states and parameters; the first axis is the member."""
+    """Initial states, parameters and inputs over time; the first axis is the member."""
 
     n_members: int
     z: F64Array
     n_parameters: int
     k: F64Array
+    inputs: LaneInputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,22 +343,46 @@ def _all_converged(w: LaneWorkspace, count: int) -> bool:
 
 
 @lowered
+def _apply_inputs(w: LaneWorkspace, inputs: LaneInputs, step: int) -> int:
+    """Set the inputs of a step in all lanes; return the number of the next step with other inputs, or -1."""
+    while w.counters[N_CHANGES] < inputs.n_changes and inputs.steps[w.counters[N_CHANGES]] <= step:
+        m = 0
+        for i in range(w.width):  # unused lanes have the inputs of the first used one
+            if w.member_of_lane[w.width - 1 - i] >= 0:
+                m = w.member_of_lane[w.width - 1 - i]
+        first_used = m
+        for j in range(w.width):
+            m = w.member_of_lane[j] if w.member_of_lane[j] >= 0 else first_used
+            values = inputs.values + (m * inputs.member_stride + w.counters[N_CHANGES] * inputs.n_entries)
+            for i in range(inputs.n_entries):
+                w.c[(2 + inputs.entries[i]) * w.width + j] = values[i]
+        w.counters[N_CHANGES] += 1
+    return inputs.steps[w.counters[N_CHANGES]] if w.counters[N_CHANGES] < inputs.n_changes else -1
+
+
+@lowered
 def advance_chunks(
     kernels: LaneKernels,
     w: LaneWorkspace,
+    inputs: LaneInputs,
     output: EnsembleOutput,
     done: int,
     n_steps: int,
+    n_before: int,
     stride: int,
     h: float,
     t_origin: float,
 ) -> bool:
     """Advance chunk by chunk until all steps are taken, or a lane of the current chunk requires the scalar fallback.
 
-    The workspace contains one chunk, which fits into the cache. Returns True if all steps are taken.
+    The workspace contains one chunk, which fits into the cache; inputs are constant in a chunk. `n_before` is the
+    number of previous steps of another size. Returns True if all steps are taken.
     """
     while done < n_steps:
         count = min(w.chunk_size, n_steps - done)
+        next_change = _apply_inputs(w, inputs, n_before + done)
+        if next_change >= 0:
+            count = min(count, next_change - n_before - done)
         w.counters[N_STEPS_DONE], w.counters[CHUNK_SIZE] = done, count
         advance(kernels, w, count, done, h, t_origin)
         if not _all_converged(w, count):
@@ -373,6 +410,7 @@ def _load_members(
             w.c[(2 + i) * width + j] = members.k[m * members.n_parameters + i]
         w.c[j], w.c[width + j] = grid.h, grid.t0
         w.newton_iterations[j], w.failed[j], w.failed_at[j] = 0, 0, -1
+    w.counters[N_CHANGES] = 0
     if n > 0:
         size, scratch = n * width, w.work + (2 * n + 5) * width
         for i in range(HISTORY * size):
@@ -437,12 +475,14 @@ def run_groups(
         _load_members(kernels, w, members, group * w.width, grid)
         _init_monitor(kernels, w, grid, output)
         w.counters[PHASE] = 0
-        if not advance_chunks(kernels, w, output, 0, grid.n_steps, grid.stride, grid.h, grid.t0):
+        if not advance_chunks(kernels, w, members.inputs, output, 0, grid.n_steps, 0, grid.stride, grid.h, grid.t0):
             return group
         if grid.final_h > 0.0:
             w.counters[PHASE] = 1
             t_origin = grid.t0 + grid.n_steps * grid.h
-            if not advance_chunks(kernels, w, output, 0, 1, grid.n_rows, grid.final_h, t_origin):
+            if not advance_chunks(
+                kernels, w, members.inputs, output, 0, 1, grid.n_steps, grid.n_rows, grid.final_h, t_origin
+            ):
                 return group
         finish_group(w, grid, output)
     return last_group

@@ -14,7 +14,7 @@ import numpy as np
 from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.ensemble.monitor_kernel import EnsembleMonitorSpec
-from livens.engine.ensemble.stepper import EnsembleArrays, EnsembleStepper, HistogramSpec, TimeGrid
+from livens.engine.ensemble.stepper import EnsembleArrays, EnsembleStepper, HistogramSpec, InputTable, TimeGrid
 from livens.engine.lru_cache import LruCache
 from livens.schemes.core.step_equations import StepGraph
 
@@ -120,6 +120,7 @@ def run_block(
     grid: TimeGrid,
     n_threads: int,
     bins: tuple[HistogramSpec, ...],
+    inputs: InputTable,
 ) -> EnsembleArrays:
     """Integrate a block of members in a worker process."""
-    return serialized.deserialize().integrate(z, k, grid, n_threads, bins)
+    return serialized.deserialize().integrate(z, k, grid, n_threads, bins, inputs=inputs)

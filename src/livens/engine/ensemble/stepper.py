@@ -30,6 +30,7 @@ from livens.engine.ensemble.lane_loop import (
     N_STEPS_DONE,
     EnsembleOutput,
     Histograms,
+    LaneInputs,
     LaneKernels,
     LaneWorkspace,
     MemberArrays,
@@ -86,6 +87,34 @@ class TimeGrid:
     def to_struct(self) -> TimeGridStruct:
         """The time grid as a struct for native code."""
         return TimeGridStruct(self.h, self.t0, self.n_steps, self.final_h, self.stride, self.n_rows)
+
+
+@dataclass(frozen=True)
+class InputTable:
+    """Inputs over time: entries of the parameter vector, and their values from some steps on."""
+
+    steps: np.ndarray  # numbers of these steps, increasing
+    entries: np.ndarray  # entries of the parameter vector
+    values: np.ndarray  # (member, change, entry), with one member if all have the same inputs
+
+    @classmethod
+    def empty(cls) -> InputTable:
+        """Return the table of members without inputs over time."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none, np.zeros((1, 0, 0)))
+
+    def of_members(self, members: slice | np.ndarray) -> InputTable:
+        """Return the table of some members, in their order."""
+        return self if len(self.values) == 1 else dataclasses.replace(self, values=self.values[members])
+
+    @property
+    def to_struct(self) -> LaneInputs:
+        """The table as a struct for native code."""
+        stride = self.values[0].size if len(self.values) > 1 else 0
+        steps, entries = (np.ascontiguousarray(part, dtype=np.int64) for part in (self.steps, self.entries))
+        return LaneInputs(
+            steps.size, steps, entries.size, entries, np.ascontiguousarray(self.values, dtype=float), stride
+        )
 
 
 @dataclass
@@ -177,8 +206,9 @@ class EnsembleStepper:
         n_threads: int = 1,
         bins: Sequence[HistogramSpec] = (),
         on_progress: Callable[[int], None] | None = None,
+        inputs: InputTable | None = None,
     ) -> EnsembleArrays:
-        """Integrate all members from states z with parameters k over the time grid.
+        """Integrate all members from states z with parameters k, and inputs over time, over the time grid.
 
         `on_progress` is called with the number of completed members.
         """
@@ -209,7 +239,8 @@ class EnsembleStepper:
             -np.inf,
         )
         z, k = np.ascontiguousarray(z, dtype=float), np.ascontiguousarray(k, dtype=float)
-        shared = _SharedRun(MemberArrays(n_members, z, k.shape[1], k), grid, output)
+        table = InputTable.empty() if inputs is None else inputs
+        shared = _SharedRun(MemberArrays(n_members, z, k.shape[1], k, table.to_struct), grid, output)
         groups = -(-n_members // self.width)
         # few calls, short enough for progress reports, and equally many for every thread
         size = max(1, min(-(-groups // n_threads), _STEPS_PER_CALL // max(1, grid.n_steps)))
@@ -302,7 +333,7 @@ class _LaneWorker:
                 self._stepper._kernels, w, shared.members, first_group, last_group, self._grid, shared.output
             )
             if first_group < last_group:
-                self._finish_group(*map(int, w.counters))
+                self._finish_group(*map(int, w.counters[: CHUNK_SIZE + 1]))
                 first_group += 1
 
     def _finish_group(self, phase: int, done: int, count: int) -> None:
@@ -327,7 +358,10 @@ class _LaneWorker:
         stepper, w, output, member_of_lane = self._stepper, self._w, self._shared.output, self._w.member_of_lane
         while np.any(member_of_lane >= 0):
             if not count:
-                if lane_loop.advance_chunks(stepper._kernels, w, output, done, n_steps, stride, h, t_origin):
+                inputs = self._shared.members.inputs
+                if lane_loop.advance_chunks(
+                    stepper._kernels, w, inputs, output, done, n_steps, n_before, stride, h, t_origin
+                ):
                     return
                 done, count = int(w.counters[N_STEPS_DONE]), int(w.counters[CHUNK_SIZE])
             valid_until = w.valid_until

@@ -28,6 +28,9 @@ from livens.engine.newton.convergence import (
 STAGNATION_FLOOR = 1e-14
 #: Number of past steps used by the predictor of the unknowns.
 HISTORY = 5
+#: Largest residual, relative to outdated round-off bounds, that may still be round-off. Larger residuals are not
+#: converged, whatever the updated bounds are: near a difference quotient 0/0 the bounds are wide.
+STALE_BOUND_FACTOR = 16.0
 #: Indices into `Workspace.counters`: Newton iterations of the step, last-step flag, completed steps of the chunk.
 N_ITERATIONS, IS_LAST_STEP, N_STEPS = 0, 1, 2
 
@@ -197,3 +200,51 @@ def newton_solve(
             return status
         norm_prev2, norm_prev = norm_prev, norm
     return DIVERGED
+
+
+@lowered
+def solve_step(
+    kernels: StepKernels, w: Workspace, x: F64Array, z: F64Array, z_next: F64Array, predicted: bool, repivot_after: int
+) -> int:
+    """Solve one step from the initial guess x and update the state. Returns a status code.
+
+    The first correction is one fused kernel. If the iteration fails, it is repeated from the last unknowns, or from
+    the initial guess of the scheme if x was `predicted`. The number of iterations is returned in `Workspace.counters`.
+    """
+    n, c, r, dx, inv_roundoff, work = w.n_unknowns, w.c, w.r, w.newton_update, w.inv_roundoff, w.work
+    residual_row = n + 2  # offset as in `livens.engine.newton.workspace_layout`
+    w.counters[N_ITERATIONS] = 1
+    if kernels.first_correction:
+        call_kernel(kernels.first_correction, x, z, c, work, z_next)
+        scaled_residual = work[residual_row]
+    else:  # long steps have no fused first correction
+        call_kernel(kernels.newton, x, z, c, r, dx)
+        for i in range(n):
+            x[i] -= dx[i]
+        call_kernel(kernels.residual, x, z, c, r, dx)
+        scaled_residual = scaled_max_norm(r, inv_roundoff, n)
+        if scaled_residual <= 1.0:
+            call_kernel(kernels.update_state, x, z, c, r, z_next)
+    if scaled_residual <= 1.0:
+        return CONVERGED
+    if predicted and scaled_residual <= STALE_BOUND_FACTOR:
+        # The bounds may be outdated. An unnecessary Newton update has a bias: constraints are rounded where
+        # floating-point numbers may be denser on one side, which shifts positions outwards.
+        call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
+        call_kernel(kernels.residual, x, z, c, r, dx)
+        if scaled_max_norm(r, inv_roundoff, n) <= 1.0:
+            call_kernel(kernels.update_state, x, z, c, r, z_next)
+            return CONVERGED
+    status = newton_solve(kernels, w, x, z, repivot_after, True)
+    if status != CONVERGED:
+        n_iterations, x_last = w.counters[N_ITERATIONS], x + (-n)
+        for i in range(n):
+            x[i], dx[i] = x_last[i], 0.0
+        if predicted:
+            call_kernel(kernels.initial_guess, x, z, c, r, x)
+        call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
+        status = newton_solve(kernels, w, x, z, repivot_after, False)
+        w.counters[N_ITERATIONS] += n_iterations
+    if status == CONVERGED:
+        call_kernel(kernels.update_state, x, z, c, r, z_next)
+    return status

@@ -16,9 +16,9 @@ from livens.engine.newton.iteration import (
     N_ITERATIONS,
     StepKernels,
     Workspace,
-    newton_solve,
+    solve_step,
 )
-from livens.engine.newton.predictors import predict_unknowns
+from livens.engine.newton.predictors import extrapolate_midpoints, predict_unknowns
 
 #: Safety factor of the step size that would just meet the tolerance.
 SAFETY = 0.95
@@ -30,6 +30,8 @@ MIN_FACTOR = 0.1
 STARTUP_MAX_GROWTH, STARTUP_STEPS = 1000.0, 4
 #: Remaining step count below which the last steps are fitted to the end; two steps up to rounding remain two.
 TWO_STEPS_LEFT = 2.0 - 1e-10
+#: Number of equal steps between evaluations of the round-off bounds; residuals above their bound also trigger one.
+BOUND_REFRESH_INTERVAL = 64
 #: Smallest step size relative to the time, in units in the last place.
 MIN_ULPS = 16.0 * 2.0**-52
 
@@ -52,7 +54,7 @@ class StepSizeController(Struct):
     h_max: float
     reject_factor: float
     max_growth: float
-    steps_before_growth: int  # number of accepted steps before a step grows
+    steps_before_growth: int  # number of accepted steps before a step grows, and between estimates by a double step
     atol: F64Array  # absolute error tolerances per step, one for each variable; empty without an error estimate
     rtol: F64Array
     h_powers: F64Array  # the error of variable i is multiplied by h ** h_powers[i]
@@ -70,16 +72,25 @@ class StepSizeController(Struct):
 
 #: Controller of fixed steps.
 FIXED_STEP = StepSizeController(0.0, np.inf, 0.5, 2.0, 1, np.zeros(0), np.zeros(0), np.zeros(0), 1, False)
-#: State of the step-size controller: next step size, steps since the last rejection, number of rejections, number of
-#: consecutive steps of equal size, last step size, scaled error of the last step, number of steps, rejections by Newton
-#: failure, remaining start-up steps with free growth, size and scaled error of the step before the last one. The order
-#: of the fields is part of the checkpoint format.
+#: State of the step-size controller. The order of the fields is part of the checkpoint format.
 CONTROLLER_STATE = np.dtype(
     [
         (name, "f8")
         for name in (
-            *("size", "since_failure", "failures", "equal", "last", "norm", "steps", "unsolved", "free"),
-            *("last2", "norm2"),
+            "size",  # size of the next step
+            "since_failure",  # steps since the last rejection
+            "failures",  # number of rejections
+            "equal",  # number of last steps of equal size
+            "last",  # size of the last step
+            "norm",  # scaled error of the last estimate
+            "steps",  # number of steps
+            "unsolved",  # number of rejections by Newton failure
+            "free",  # remaining start-up steps with free growth
+            "estimated_before",  # size of the step of the estimate before the last one
+            "norm_before",  # scaled error of that estimate
+            "estimated",  # size of the step of the last estimate
+            "since_estimate",  # steps since the last estimate
+            "before",  # size of the steps before the last ones of equal size
         )
     ]
 )
@@ -96,9 +107,14 @@ CONTROLLER_STATE = np.dtype(
     _N_STEPS,
     _N_NEWTON_FAILURES,
     _N_FREE_GROWTH,
-    _H_LAST2,
+    _H_ESTIMATED2,
     _ERROR_LAST2,
-) = range(11)
+    _H_ESTIMATED,
+    _SINCE_ESTIMATE,
+    _H_BEFORE,
+) = range(14)
+#: Scaled error of a step whose error is not estimated.
+NOT_ESTIMATED = -1.0
 
 
 def initial_controller_state(h: float, automatic: bool = False) -> np.ndarray:
@@ -238,15 +254,14 @@ def _double_step_error(
     The double step leads back from the end of step s over the last two steps: one Newton iteration from the weighted
     mean of their unknowns. A symmetric scheme of order p has local errors ``C h^(p+1)``. The difference of the
     positions is therefore ``C ((h + h_last)^(p+1) - h^(p+1) - h_last^(p+1))``. Only positions are compared: they have
-    no components that alternate from step to step. Without a previous step the error is set to the tolerance.
+    no components that alternate from step to step. Without a previous step there is no estimate.
     """
     n, nz, nq, h, t = w.n_unknowns, w.n_state, controller.n_variables, w.c[0], w.c[1]
     h_last = controller_state[_H_LAST]
     if h_last <= 0.0 or controller_state[_N_STEPS] <= 0.0:
-        return 1.0
+        return NOT_ESTIMATED
     z, x_last = w.Z + s * nz, w.X + (s + HISTORY - 1) * n
-    x_double, z_next, z_last = w.scratch, w.scratch + n, w.scratch + n + nz
-    call_kernel(kernels.update_state, x, z, w.c, w.r, z_next)
+    x_double, dx_double, z_last, z_next = w.scratch, w.scratch + n, w.scratch + 2 * n, z + nz
     w.c[0] = -h_last
     call_kernel(kernels.update_state, x_last, z, w.c, w.r, z_last)
     for i in range(nq):
@@ -254,9 +269,9 @@ def _double_step_error(
     w.c[0], w.c[1] = -(h + h_last), t + h
     for i in range(n):
         x_double[i] = (h * x[i] + h_last * x_last[i]) / (h + h_last)
-    call_kernel(kernels.newton, x_double, z_next, w.c, w.r, w.newton_update)
+    call_kernel(kernels.newton, x_double, z_next, w.c, w.r, dx_double)
     for i in range(n):
-        x_double[i] -= w.newton_update[i]
+        x_double[i] -= dx_double[i]
     call_kernel(kernels.update_state, x_double, z_next, w.c, w.r, z_last)
     w.c[0], w.c[1] = h, t
     factor = _double_step_factor(controller.doubling_order, h, h_last)
@@ -275,7 +290,7 @@ def _error_norm(
     x: F64Array,
     refine_estimate: bool,
 ) -> float:
-    """Return the largest estimated error of step s relative to its tolerance; 0 without an estimate.
+    """Return the largest estimated error of step s relative to its tolerance; 0 without error estimates.
 
     After a restart the estimate may contain a stiff component that need not be resolved. The estimate at the state
     moved by the first estimate no longer contains it (Hairer and Wanner, IV.8.20).
@@ -283,6 +298,8 @@ def _error_norm(
     n, z = controller.n_variables, w.Z + s * w.n_state
     if n == 0:
         return 0.0
+    if not _is_estimate_due(controller, controller_state):
+        return NOT_ESTIMATED
     if controller.doubling_order > 0:
         return _double_step_error(kernels, controller, controller_state, w, s, x)
     norm = _estimate_error(kernels, controller, w, z, x)
@@ -310,26 +327,33 @@ def _predict_unknowns(
         return True
     if controller_state[_N_EQUAL] >= HISTORY and h == controller_state[_H_LAST]:
         return predict_unknowns(w.X + s * n, x, n, w.group_sizes, w.n_groups)
-    if is_doubling and controller_state[_N_STEPS] >= 3.0 and controller_state[_H_LAST2] > 0.0:
-        return _extrapolate_midpoints(
-            w.X + (s + HISTORY - 3) * n, x, n, h, controller_state[_H_LAST], controller_state[_H_LAST2]
+    if is_doubling and controller_state[_N_STEPS] >= 4.0 and controller_state[_H_BEFORE] > 0.0:
+        extrapolate_midpoints(
+            w.X + (s + HISTORY - 4) * n,
+            x,
+            n,
+            h,
+            controller_state[_H_LAST],
+            controller_state[_N_EQUAL],
+            controller_state[_H_BEFORE],
         )
+        return True
     return False
 
 
 @lowered
-def _extrapolate_midpoints(X: F64Array, x: F64Array, n: int, h: float, h1: float, h2: float) -> bool:
-    """Extrapolate the unknowns of the last three steps, as values at midpoints, by a parabola; h1 is the last size.
+def _is_estimate_due(controller: StepSizeController, controller_state: F64Array) -> bool:
+    """Return True if the error of this step is estimated: always, or at intervals by a double step."""
+    return (
+        controller.doubling_order == 0
+        or controller_state[_H_ESTIMATED] <= 0.0
+        or controller_state[_SINCE_ESTIMATE] + 1.0 >= controller.steps_before_growth
+    )
 
-    The size of the oldest step is taken as that of the step after it.
-    """
-    d0, d1, d2 = 0.5 * (h + h1), 0.5 * (h1 + h2), h2
-    w2 = d0 * (d0 + d1) / (d2 * (d1 + d2))
-    w1 = -d0 * (d0 + d1 + d2) / (d1 * d2)
-    w0 = 1.0 - w1 - w2
-    for i in range(n):
-        x[i] = w0 * X[2 * n + i] + w1 * X[n + i] + w2 * X[i]
-    return True
+
+def is_estimate_due(controller: StepSizeController, controller_state: np.ndarray) -> bool:
+    """Return True if the error of this step is estimated: always, or at intervals by a double step."""
+    return bool(_is_estimate_due(controller, controller_state.view(np.float64)))
 
 
 @lowered
@@ -372,18 +396,17 @@ def adaptive_step(
         is_last = h >= t_end - t
         w.c[0], w.c[1] = h, t
         predicted = _predict_unknowns(kernels, controller_state, w, s, h, controller.doubling_order > 0)
-        for attempt in range(2):
-            if attempt == 1 or not predicted:
-                for i in range(n):
-                    x[i] = x_prev[i]
-                call_kernel(kernels.initial_guess, x, z, w.c, w.r, x)
+        if not predicted:
+            for i in range(n):
+                x[i] = x_prev[i]
+            call_kernel(kernels.initial_guess, x, z, w.c, w.r, x)
+        is_refresh_due = int(controller_state[_N_EQUAL]) % BOUND_REFRESH_INTERVAL == 0
+        if is_refresh_due or not predicted or h != controller_state[_H_LAST]:
             for i in range(n):
                 w.newton_update[i] = 0.0
             call_kernel(kernels.inv_roundoff, x, z, w.c, w.newton_update, w.inv_roundoff)
-            status = newton_solve(kernels, w, x, z, repivot_after, False)
-            n_iterations += w.counters[N_ITERATIONS]
-            if status != DIVERGED or not predicted:
-                break
+        status = solve_step(kernels, w, x, z, w.Z + (s + 1) * w.n_state, predicted, repivot_after)
+        n_iterations += w.counters[N_ITERATIONS]
         if status == NEEDS_REPIVOT:
             w.counters[N_ITERATIONS] = n_iterations
             return NEEDS_REPIVOT
@@ -439,24 +462,29 @@ def on_accept(
 def _on_accept(
     controller: StepSizeController, controller_state: F64Array, h: float, error_norm: float, is_last: bool
 ) -> None:
-    is_first, error_prev, h_prev, error_prev2, h_prev2 = (
-        controller_state[_N_STEPS] == 0.0 or controller_state[_H_LAST] == 0.0,
-        controller_state[_ERROR_LAST],
-        controller_state[_H_LAST],
-        controller_state[_ERROR_LAST2],
-        controller_state[_H_LAST2],
-    )
+    is_estimated, h_last = error_norm != NOT_ESTIMATED, controller_state[_H_LAST]
+    h_prev, error_prev = controller_state[_H_ESTIMATED], controller_state[_ERROR_LAST]
+    h_prev2, error_prev2 = controller_state[_H_ESTIMATED2], controller_state[_ERROR_LAST2]
+    steps_since_estimate = controller_state[_SINCE_ESTIMATE] + 1.0
+    if h == h_last:
+        controller_state[_N_EQUAL] += 1.0
+    else:
+        controller_state[_N_EQUAL], controller_state[_H_BEFORE] = 1.0, h_last
     controller_state[_STEPS_SINCE_REJECT] += 1.0
-    controller_state[_N_EQUAL] = controller_state[_N_EQUAL] + 1.0 if h == h_prev else 1.0
-    controller_state[_H_LAST], controller_state[_ERROR_LAST], controller_state[_N_STEPS] = (
-        h,
-        max(error_norm, 1e-10),
-        controller_state[_N_STEPS] + 1.0,
-    )
-    controller_state[_H_LAST2], controller_state[_ERROR_LAST2] = (0.0 if is_first else h_prev), error_prev
+    controller_state[_N_STEPS] += 1.0
+    controller_state[_H_LAST] = h
+    controller_state[_SINCE_ESTIMATE] = 0.0 if is_estimated else steps_since_estimate
+    if is_estimated:
+        controller_state[_H_ESTIMATED2], controller_state[_ERROR_LAST2] = h_prev, error_prev
+        controller_state[_H_ESTIMATED], controller_state[_ERROR_LAST] = h, max(error_norm, 1e-10)
     if is_last:
         return
+    if not is_estimated:
+        controller_state[_H_NEXT] = h
+        return
     growth = controller.max_growth
+    if controller.doubling_order > 0:
+        growth = controller.max_growth**steps_since_estimate
     if controller_state[_N_FREE_GROWTH] > 0.0:
         growth, controller_state[_N_FREE_GROWTH] = (
             max(growth, STARTUP_MAX_GROWTH),
@@ -466,7 +494,7 @@ def _on_accept(
     if controller.n_variables:
         power, weights, error = 1.0 / (controller.error_order + 1.0), controller.filter_weights, max(error_norm, 1e-10)
         factor = SAFETY * error**-power
-        if not is_first:
+        if h_prev > 0.0:
             # digital filters aim at a fraction of the tolerance, as they respond smoothly
             is_predictive = weights[0] == 2.0
             aim = 1.0 if is_predictive else SETPOINT
@@ -476,7 +504,7 @@ def _on_accept(
                 if h_prev2 > 0.0:
                     response *= (error_prev2 / aim) ** -weights[2]
                     ratios *= (h_prev / h_prev2) ** -weights[4]
-                else:  # the elementary controller until three steps are known
+                else:  # the elementary controller until three errors are known
                     response, ratios = aim / error, 1.0
             filtered = ratios * response**power
             factor = min(factor, SAFETY * filtered) if is_predictive else filtered

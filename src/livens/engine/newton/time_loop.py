@@ -18,15 +18,9 @@ from livens.engine.newton.iteration import (
     StepKernels,
     Workspace,
     newton_solve,
-    scaled_max_norm,
+    solve_step,
 )
-from livens.engine.newton.step_size_control import StepSizeController, adaptive_step
-
-#: Number of steps between evaluations of the round-off bounds; residuals above their bound also trigger one.
-BOUND_REFRESH_INTERVAL = 64
-#: Largest residual, relative to outdated round-off bounds, that may still be round-off. Larger residuals are not
-#: converged, whatever the updated bounds are: near a difference quotient 0/0 the bounds are wide.
-STALE_BOUND_FACTOR = 16.0
+from livens.engine.newton.step_size_control import BOUND_REFRESH_INTERVAL, StepSizeController, adaptive_step
 
 
 class StepPolicy(NamedTuple):
@@ -124,11 +118,10 @@ def advance_fixed(
 ) -> int:
     """Take fixed steps; return a status code."""
     n, nz, c, r, dx, inv_roundoff, work = w.n_unknowns, w.n_state, w.c, w.r, w.newton_update, w.inv_roundoff, w.work
-    # offsets as in `livens.engine.newton.workspace_layout`
-    predictor_row, residual_row = 2 * n + 4, n + 2
+    predictor_row = 2 * n + 4  # offset as in `livens.engine.newton.workspace_layout`
     c[0] = h
     for s in range(done, n_steps):
-        z, z_next, step, converged = w.Z + s * nz, w.Z + (s + 1) * nz, step0 + s, False
+        z, z_next, step = w.Z + s * nz, w.Z + (s + 1) * nz, step0 + s
         c[1] = t_origin + step * h
         x = w.X + (s + HISTORY) * n
         if n:
@@ -138,43 +131,12 @@ def advance_fixed(
                 call_kernel(kernels.initial_guess, x, z, c, r, x)
             if step % BOUND_REFRESH_INTERVAL == 0:
                 call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
-            if kernels.first_correction:
-                call_kernel(kernels.first_correction, x, z, c, work, z_next)
-                scaled_residual = work[residual_row]
-            else:  # long steps have no fused first correction
-                call_kernel(kernels.newton, x, z, c, r, dx)
-                for i in range(n):
-                    x[i] -= dx[i]
-                call_kernel(kernels.residual, x, z, c, r, dx)
-                scaled_residual = scaled_max_norm(r, inv_roundoff, n)
-                if scaled_residual <= 1.0:
-                    call_kernel(kernels.update_state, x, z, c, r, z_next)
-            w.newton_iterations[s], converged = 1, scaled_residual <= 1.0
-            if predictor_ok and not converged and scaled_residual <= STALE_BOUND_FACTOR:
-                # The bounds may be outdated. An unnecessary Newton update has a bias: constraints are rounded where
-                # floating-point numbers may be denser on one side, which shifts positions outwards.
-                call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
-                call_kernel(kernels.residual, x, z, c, r, dx)
-                if scaled_max_norm(r, inv_roundoff, n) <= 1.0:
-                    converged = True
-                    call_kernel(kernels.update_state, x, z, c, r, z_next)
-            if not converged:
-                status = newton_solve(kernels, w, x, z, repivot_after, True)
-                n_iterations = w.counters[N_ITERATIONS]
-                if status != CONVERGED:
-                    x_prev = w.X + (s + HISTORY - 1) * n
-                    for i in range(n):  # retry from the last unknowns or from the scheme's initial guess
-                        x[i], dx[i] = x_prev[i], 0.0
-                    if predictor_ok:
-                        call_kernel(kernels.initial_guess, x, z, c, r, x)
-                    call_kernel(kernels.inv_roundoff, x, z, c, dx, inv_roundoff)
-                    status = newton_solve(kernels, w, x, z, repivot_after, False)
-                    n_iterations += w.counters[N_ITERATIONS]
-                    if status != CONVERGED:
-                        w.counters[N_STEPS] = s
-                        return status
-                w.newton_iterations[s] = n_iterations
-        if not converged:
+            status = solve_step(kernels, w, x, z, z_next, predictor_ok, repivot_after)
+            w.newton_iterations[s] = w.counters[N_ITERATIONS]
+            if status != CONVERGED:
+                w.counters[N_STEPS] = s
+                return status
+        else:
             call_kernel(kernels.update_state, x, z, c, r, z_next)
         if kernels.external_force:
             _eval_external_force(kernels, z_next, c)
@@ -200,7 +162,7 @@ def _advance_adaptive(
     repivot_after: int,
 ) -> int:
     """Take adaptive steps; return a status code."""
-    n, nz = w.n_unknowns, w.n_state
+    nz = w.n_state
     for s in range(done, n_steps):
         w.counters[N_STEPS] = s
         status = adaptive_step(kernels, t_end, land_on_end, control, controller_state, w, s, repivot_after)
@@ -208,7 +170,6 @@ def _advance_adaptive(
         if status != CONVERGED:
             return status
         z_next = w.Z + (s + 1) * nz
-        call_kernel(kernels.update_state, w.X + (s + HISTORY) * n, w.Z + s * nz, w.c, w.r, z_next)
         if kernels.external_force:
             _eval_external_force(kernels, z_next, w.c)
         if stop_entry >= 0 and z_next[stop_entry] > stop_value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import casadi as ca
@@ -40,6 +41,29 @@ class ObservableKernel:
         function = observable_function(model, columns, multipliers)
         self.width = int(function.numel_out(0))
         self._code = compile_function_kernel(function, "observe", opt_level=1)
+        self._single: _SingleRow | None = None
+
+    def row(self, t: float, z: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """Return the observables of one state, (width,); quicker than a table of one row.
+
+        Parameters
+        ----------
+        t : float
+            Time.
+        z : ndarray
+            State, (n_state,).
+        k : ndarray
+            Parameter vector.
+
+        Returns
+        -------
+        ndarray
+            Observables, (width,).
+        """
+        single = self._single
+        if single is None or single.k is not k or single.z.size != z.size:
+            single = self._single = _SingleRow(self, z.size, k)
+        return single(t, z)
 
     @property
     def address(self) -> int:
@@ -87,3 +111,20 @@ class ObservableKernel:
         """
         rows = Z if Z.flags.c_contiguous else np.ascontiguousarray(Z)
         accumulate_states(self._code.address, t, rows, step_inputs(0.0, 0.0, k), *monitor)
+
+
+class _SingleRow:
+    """Evaluation of an `ObservableKernel` at one state at a time, with its arrays and their addresses."""
+
+    def __init__(self, kernel: ObservableKernel, n_state: int, k: np.ndarray) -> None:
+        self.k, self.z, self._c, self._t = k, np.empty(n_state), step_inputs(0.0, 0.0, k), np.empty(1)
+        self._k_values = self._c[2:]
+        self._out = np.empty(kernel.width)
+        entry, _ = time_loop._tabulate._entry  # type: ignore[attr-defined]
+        z, c, t, out = (array.__array_interface__["data"][0] for array in (self.z, self._c, self._t, self._out))
+        self._call = functools.partial(entry, kernel.address, z, z, c, t, out, 1, n_state, n_state, kernel.width)
+
+    def __call__(self, t: float, z: np.ndarray) -> np.ndarray:
+        self.z[:], self._t[0], self._k_values[:] = z, t, self.k
+        self._call()
+        return self._out.copy()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from livens.engine.codegen.explicit_simd import SimdStep, vectorize_step
+from livens.engine.collision import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import END_REACHED
 from livens.engine.newton.iteration import StepKernels, kernel_names
@@ -21,7 +22,6 @@ from livens.engine.stepper import (
     nonfinite_failure,
     truncate_at_nonfinite,
 )
-from livens.engine.steppers.neighbour_list import bind_contacts
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
@@ -59,6 +59,8 @@ class ExplicitStepper(Stepper):
         if self._simd is not None:
             w.c[2 + self._k.size :] = self._invariants(self._simd, policy.h)
         status, n_taken = time_loop.advance(self._kernels, policy, FIXED_STEP, controller_state, w, 0, n_steps, 0)
+        if self._neighbours is not None:
+            self._neighbours.report_tunnelling(w.Z[1 : n_taken + 1, self._layout["v"]], policy.h)
         if status == END_REACHED and np.isfinite(w.Z[n_taken]).all():
             failure = nonfinite_failure(w.Z[n_taken + 1], self._layout, policy.h)
             if failure is not None:

@@ -10,6 +10,8 @@ import numpy as np
 from livens.engine.arrays import offsets
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import state_update_kernel
+from livens.engine.collision import NeighbourList, contact_forces
+from livens.engine.collision import NeighbourListArrays as ContactNumbers
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
@@ -22,8 +24,6 @@ from livens.engine.stepper import (
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
-from livens.engine.steppers.neighbour_list import NeighbourList, contact_forces
-from livens.engine.steppers.neighbour_list import NeighbourListArrays as ContactNumbers
 from livens.errors import InputError
 from livens.models.contact_detection import DetectedContacts
 from livens.schemes.discretization.independent_bodies import (
@@ -32,6 +32,7 @@ from livens.schemes.discretization.independent_bodies import (
     POTENTIAL_POWER_SLOT,
     SUPPLIED_SLOT,
     IndependentBodyEquations,
+    isotropic_coordinates,
 )
 
 if TYPE_CHECKING:
@@ -128,11 +129,11 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
     assert (SUPPLIED_SLOT, DISSIPATED_SLOT, POTENTIAL_POWER_SLOT, DISSIPATED_POWER_SLOT) == (-1, -2, -3, -4)
     layout, system, contacts = equations.layout, equations.system, equations.system.external_force
     assert isinstance(contacts, DetectedContacts)
-    codes = [state_update_kernel(step) for step in equations.steps]
+    kernel_of, codes = _step_kernels(equations, k)
     functions, sizes, state_indices, step_inputs = [], [], [], []
-    for body_type, code, index_rows in zip(equations.body_classes, codes, equations.state_dofs, strict=True):
-        for row, parameters in zip(index_rows, body_type.parameter_dofs(system), strict=True):
-            functions.append(code.address)
+    for body_type, kernels, index_rows in zip(equations.body_classes, kernel_of, equations.state_dofs, strict=True):
+        for row, parameters, kernel in zip(index_rows, body_type.parameter_dofs(system), kernels, strict=True):
+            functions.append(kernel)
             sizes.append(len(row))
             state_indices.append(row)
             step_inputs.append(np.concatenate([np.zeros(2), k[parameters]]))
@@ -161,6 +162,24 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
     return arrays, codes
 
 
+def _step_kernels(equations: IndependentBodyEquations, k: np.ndarray) -> tuple[list[list[int]], list[NativeCode]]:
+    """Return the address of the step of each body, by body class, and the code of these steps.
+
+    Bodies whose moments of inertia are equal in this run are stepped without iterations.
+    """
+    isotropic_bodies = isotropic_coordinates(equations.system, k)
+    kernels, codes = list[list[int]](), list[NativeCode]()
+    for i, body_class in enumerate(equations.body_classes):
+        is_isotropic = [set(row) <= isotropic_bodies for row in body_class.coordinates.tolist()]
+        code = {
+            flag: state_update_kernel((equations.isotropic_steps() if flag else equations.steps)[i])
+            for flag in sorted(set(is_isotropic))
+        }
+        kernels.append([code[flag].address for flag in is_isotropic])
+        codes += code.values()
+    return kernels, codes
+
+
 class FreeBodiesStepper(Stepper):
     """Stepper of free bodies coupled by contact only."""
 
@@ -186,4 +205,5 @@ class FreeBodiesStepper(Stepper):
             )
         w = self._workspaces.prepare(state, n_steps)
         advance_bodies(self._arrays, self._neighbours.arrays, w.Z, 0, n_steps, policy.h, policy.t_origin, policy.step0)
+        self._neighbours.report_tunnelling(w.Z[1 : n_steps + 1, self._layout["v"]], policy.h)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, n_steps, policy), self._layout)

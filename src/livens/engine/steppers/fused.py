@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
+from livens.engine.collision import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import (
     CONVERGED,
@@ -19,9 +20,18 @@ from livens.engine.newton.convergence import (
 )
 from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.markowitz import SingularMatrixError
-from livens.engine.newton.step_size_control import FIXED_STEP, StepSizeController, argmax_scaled_error, on_reject
+from livens.engine.newton.step_size_control import (
+    FIXED_STEP,
+    NOT_ESTIMATED,
+    StepSizeController,
+    argmax_scaled_error,
+    on_accept,
+    on_reject,
+)
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
+    LANDING_STEPS,
+    CompleteRun,
     IntegratorState,
     StepChunk,
     StepFailure,
@@ -31,7 +41,6 @@ from livens.engine.stepper import (
     chunk_from_workspace,
     truncate_at_nonfinite,
 )
-from livens.engine.steppers.neighbour_list import bind_contacts
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
@@ -91,8 +100,31 @@ class FusedStepper(Stepper):
         if z.dot(np.zeros(z.size)) != 0.0:  # infinity and NaN times zero are NaN
             return None
         history = w.X[n_steps : n_steps + HISTORY].copy()
+        self.last_iterations = w.newton_iterations[:n_steps]
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, w.newton_update.copy(), w.inv_roundoff.copy())
+
+    def advance_to_end(
+        self, state: IntegratorState, h: float, t_end: float, n_steps: int, controller_state: np.ndarray
+    ) -> CompleteRun | None:
+        w = self._workspaces.prepare(state, n_steps + LANDING_STEPS)
+        control, kernels, n_done, reached_end = self._control, self._kernels, 0, False
+        for lands_on_end, limit in ((False, n_steps), (True, LANDING_STEPS)):
+            policy = StepPolicy(True, h, 0.0, 0, t_end=t_end, land_on_end=lands_on_end)
+            status, n_done = time_loop.advance(
+                kernels, policy, control, controller_state, w, n_done, n_done + limit, REPIVOT_AFTER
+            )
+            if status != END_REACHED and (lands_on_end or status != CONVERGED):
+                return None
+            reached_end = status == END_REACHED
+            if not reached_end or not w.t[n_done] < t_end:
+                break
+        if not time_loop.all_finite(w.Z, w.Z.shape[1], (n_done + 1) * w.Z.shape[1]):
+            return None
+        self._count_rejections(controller_state)
+        return CompleteRun(
+            w.t[: n_done + 1].copy(), w.Z[: n_done + 1].copy(), w.newton_iterations[:n_done].copy(), reached_end
+        )
 
     def checkpoint(self) -> dict[str, Any]:
         return dict(zip(("row_order", "column_order"), self.order, strict=True))
@@ -124,8 +156,9 @@ class FusedStepper(Stepper):
                     repivot_after = REPIVOT_AFTER
                 elif repivot_after <= MAX_NEWTON_ITERATIONS:
                     repivot_after = MAX_NEWTON_ITERATIONS + 1
-                else:  # a zero pivot in all orders tried: another step size has another Jacobian
-                    on_reject(self._control, controller_state, w.c[0], False, 0.0)
+                else:
+                    done += self._take_reference_step(w, done, policy, controller_state)
+                    reached_end = policy.land_on_end and w.t[done] >= policy.t_end
                     repivot_after, tried_orders = REPIVOT_AFTER, {self.order}
             # a step failed: try another pivot order, then more iterations, then the reference solver
             elif not self._repivot(self._reset_newton(w, done), w, done, tried_orders):
@@ -140,6 +173,8 @@ class FusedStepper(Stepper):
                     stop, repivot_after, tried_orders = n_steps, REPIVOT_AFTER, {self.order}
         if policy.adaptive:
             self._count_rejections(controller_state)
+        if self._neighbours is not None:
+            self._neighbours.report_tunnelling(w.Z[1 : done + 1, self._layout["v"]], policy.h)
         return truncate_at_nonfinite(chunk_from_workspace(w, state, done, policy, failure, reached_end), self._layout)
 
     def _reset_newton(self, w: Workspace, done: int) -> np.ndarray:
@@ -147,6 +182,23 @@ class FusedStepper(Stepper):
         x = w.X[done + HISTORY - 1]
         w.newton_update[:], w.inv_roundoff[:] = 0.0, self._compiled.reference_solver.inv_roundoff(x, w.Z[done], w.c)
         return x
+
+    def _take_reference_step(self, w: Workspace, done: int, policy: StepPolicy, controller_state: np.ndarray) -> bool:
+        """Solve an adaptive step by the reference solver, as no pivot order is left; return True if it succeeded.
+
+        Schemes with an embedded error estimate continue with another step size, which has another Jacobian.
+        """
+        control, h = self._control, float(w.c[0])
+        has_embedded_estimate = control.atol.size > 0 and control.doubling_order == 0
+        solver = self._compiled.reference_solver
+        if has_embedded_estimate or solver.take_step(w.X[done + HISTORY - 1], w, done) is not None:
+            on_reject(control, controller_state, h, False, 0.0)
+            return False
+        is_last = h >= policy.t_end - w.t[done]
+        w.t[done + 1] = policy.t_end if is_last else w.t[done] + h
+        on_accept(control, controller_state, h, NOT_ESTIMATED, is_last)
+        self.statistics.fallback_steps += 1
+        return True
 
     def _repivot(self, x: np.ndarray, w: Workspace, done: int, tried_orders: set[PivotOrder]) -> bool:
         """Change to the pivot order for the Jacobian at x, unless it has been tried."""

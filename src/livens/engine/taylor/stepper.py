@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.newton.convergence import DIVERGED, END_REACHED
 from livens.engine.newton.time_loop import StepPolicy, fill_time_grid, tabulate
 from livens.engine.stepper import (
+    LANDING_STEPS,
+    CompleteRun,
     IntegratorState,
     StepChunk,
     StepFailure,
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
 
 _POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
+_LAND_ON_END = LoopArgs._fields.index("land_on_end")
+_log2_step_ratio = functools.lru_cache(maxsize=64)(log2_step_ratio)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,17 @@ class DependentVariables:
         Z[:, self._indices] = out
 
 
+class _TaylorLoop:
+    """Compiled time loop of a Taylor scheme, and the places of its variables in a state."""
+
+    def __init__(self, equations: TaylorEquations) -> None:
+        self.code: TaylorCode = step_code(equations)
+        self.call = ctypes.CFUNCTYPE(_INT64, *[_POINTER] * 6, _INT64, _INT64)(self.code.code.address)
+        self.columns = np.array(equations.state_indices)[self.code.slots]
+        variable_entries = {*equations.state_indices, *equations.velocity_slots.values(), *equations.algebraic_slots}
+        self.constant_entries = [i for i in range(equations.layout.size) if i not in variable_entries]
+
+
 class TaylorStepper(Stepper):
     """Stepper by Taylor series, with adaptive or fixed steps."""
 
@@ -70,14 +87,10 @@ class TaylorStepper(Stepper):
         assert isinstance(equations, TaylorEquations)
         super().__init__(compiled.layout)
         self._equations, self._step_control = equations, step_control
-        self._code: TaylorCode = compiled.cached("series", lambda: step_code(equations))
-        self._call = ctypes.CFUNCTYPE(_INT64, *[_POINTER] * 6, _INT64, _INT64)(self._code.code.address)
-        self._constants = self._code.constant_values(k)
-        self._columns = np.array(equations.state_indices)[self._code.slots]
+        loop = compiled.cached("series", lambda: _TaylorLoop(equations))
+        self._code, self._call, self._columns = loop.code, loop.call, loop.columns
         self._dependent = compiled.cached("follows", lambda: DependentVariables.from_equations(equations))
-        self._k = k
-        variable_entries = {*equations.state_indices, *equations.velocity_slots.values(), *equations.algebraic_slots}
-        self._constant_entries = [i for i in range(equations.layout.size) if i not in variable_entries]
+        self._constant_entries, self._constants, self._k = loop.constant_entries, self._code.constant_values(k), k
         self._arrays: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     @classmethod
@@ -145,6 +158,40 @@ class TaylorStepper(Stepper):
         )
         return truncate_at_nonfinite(chunk, self._layout)
 
+    def advance_to_end(
+        self, state: IntegratorState, h: float, t_end: float, n_steps: int, controller_state: np.ndarray
+    ) -> CompleteRun | None:
+        slots, n_state, capacity = len(self._code.slots), state.z.size, n_steps + LANDING_STEPS
+        # one buffer: state and time of the loop, its arguments, times, states, compensations
+        sizes = 2 * slots + 3, len(LoopArgs._fields), capacity + 1, (capacity + 1) * n_state
+        ends = list(itertools.accumulate(sizes))
+        buffer = np.empty(ends[-1] + capacity * (slots + 1))
+        w, loop_args, T = buffer[: ends[0]], buffer[ends[0] : ends[1]], buffer[ends[1] : ends[2]]
+        Z = buffer[ends[2] : ends[3]].reshape(capacity + 1, n_state)
+        w.fill(0.0)
+        w[:slots], w[2 * slots], T[0], Z[0] = state.z[self._columns], state.t, state.t, state.z
+        loop_args[:] = self._loop_args(StepPolicy(True, h, 0.0, 0, t_end=t_end))
+        at_w = buffer.__array_interface__["data"][0]
+        at_args, at_T, at_Z, at_M = (at_w + 8 * end for end in ends)
+        at_constants = self._constants.__array_interface__["data"][0]
+        n_done = self._call(at_w, at_constants, at_args, at_Z, at_T, at_M, 0, n_steps)
+        if w[-1] == END_REACHED and T[n_done] < t_end:
+            loop_args[_LAND_ON_END] = 1.0
+            at_T, at_Z, at_M = at_T + 8 * n_done, at_Z + 8 * n_done * n_state, at_M + 8 * n_done * (slots + 1)
+            n_done += self._call(at_w, at_constants, at_args, at_Z, at_T, at_M, 0, LANDING_STEPS)
+            if w[-1] != END_REACHED:
+                return None
+        if w[-1] == DIVERGED or not n_done:
+            return None
+        t, states = T[: n_done + 1].copy(), Z[: n_done + 1].copy()
+        if self._constant_entries:
+            states[1:, self._constant_entries] = state.z[self._constant_entries]
+        if self._dependent is not None:
+            self._dependent(states[1:], t[1:], self._k)
+        if not np.isfinite(states).all():
+            return None
+        return CompleteRun(t, states, np.zeros(n_done, dtype=np.int64), w[-1] == END_REACHED)
+
     def _loop_args(self, policy: StepPolicy) -> LoopArgs:
         if not policy.adaptive:
             return LoopArgs(policy.h, policy.t_origin, np.inf, 0.0, 0.0, 1.0, np.inf, 0.0)
@@ -155,7 +202,7 @@ class TaylorStepper(Stepper):
             0.0,
             policy.t_end,
             float(policy.land_on_end),
-            log2_step_ratio(control.tolerance, self._equations.order),
+            _log2_step_ratio(control.tolerance, self._equations.order),
             control.min_norm,
             control.h_max,
             control.h_min,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens.engine.arrays import aligned_zeros
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.trees import records as r
+from livens.engine.trees.closure_kernels import ClosureKernels, closure_kernels
 from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
 from livens.engine.trees.output import COUPLING, JOINT_FLOATS, JOINT_INTS, OutputArrays
@@ -33,7 +34,7 @@ _CARRIAGES: dict[str, tuple[tuple[int, int], ...]] = {
 }
 _JOINT_TYPES = dict(
     free=r.FREE, revolute=r.REVOLUTE, prismatic=r.PRISMATIC, spherical=r.SPHERICAL, fixed=r.FIXED,
-    cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE,
+    scalar=r.PRISMATIC, cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE,
 )  # fmt: skip
 
 
@@ -68,20 +69,26 @@ class TreeModel:
         ]
         force_sizes = [2 + len(system.element_parameters[force.element_index]) for force in tree.forces]
         sizes = [r.N_UNKNOWNS[node.joint_type] for node in self._nodes]
+        closures = self._closure_arrays(scheme, node_of_body, sum(sizes))
         tails, last = [], n - 1
         for i in reversed(range(n)):
             last = i if self._nodes[i].model_body >= 0 else last
             tails.append(last)
+        spin_starts = np.cumsum([0, *(frame.n_rot for frame in system.frames)])[:-1].tolist()
         self.arrays = r.TreeArrays(
             n_bodies=n,
             n_driven=n - len(tree.armatures),
-            n_unknowns=sum(sizes),
+            n_unknowns=sum(sizes) + tree.n_multipliers,
             n_real=len(system.frames),
             joint_type=np.array([node.joint_type for node in self._nodes], dtype=np.int64),
             parent=np.array([node.parent if node.parent >= 0 else n for node in self._nodes], dtype=np.int64),
             model_body=np.array([*(node.model_body for node in self._nodes), r.GROUND], dtype=np.int64),
             tail=np.array(tails[::-1], dtype=np.int64),
             unknown_ptr=np.cumsum([0, *sizes], dtype=np.int64),
+            spin_ptr=np.array(
+                [start if frame.n_rot else -1 for frame, start in zip(system.frames, spin_starts, strict=True)],
+                dtype=np.int64,
+            ),
             driver=np.array(
                 [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
             ),
@@ -102,6 +109,8 @@ class TreeModel:
             force_inputs_ptr=np.cumsum([0, *force_sizes], dtype=np.int64),
             force_inputs=np.zeros(sum(force_sizes) + 1),
             force_outputs=aligned_zeros(64),
+            n_joint_unknowns=sum(sizes),
+            **closures,
         )
         self._records = self.arrays.records.reshape(n + 1, r.STRIDE)
         self._records[n, [r.F, r.R, r.R + 5, r.R + 10]] = 1.0  # the ground
@@ -114,6 +123,65 @@ class TreeModel:
             )
             for armature in tree.armatures
         ]
+
+    def _closure_arrays(
+        self, scheme: RigidBodyScheme, node_of_body: dict[int, int], n_joint_unknowns: int
+    ) -> dict[str, Any]:
+        """Compile the kernels of all closures, and return the arrays of closures."""
+        system, closures = self.system, self.tree.closures
+        ints = np.zeros((len(closures), r.CLOSURE_INTS), dtype=np.int64)
+        bodies, entries, paths, self._closure_codes = list[int](), list[int](), list[int](), list[ClosureKernels]()
+        n_data = n_inputs = column = 0
+        unknown = n_joint_unknowns
+        for row, closure in zip(ints, closures, strict=True):
+            dofs = {dof: i for i, dof in enumerate(system.element_dofs[closure.element_index])}
+            coordinates = ([*system.frames[body].coordinates, *[-1] * 11][:12] for body in closure.bodies)
+            local_dofs = tuple(tuple(dofs.get(i, -1) for i in of_body) for of_body in coordinates)
+            code = closure_kernels(scheme, system.element_types[closure.element_index], local_dofs, closure.rows)
+            self._closure_codes.append(code)
+            n, m, n_coupled = len(closure.bodies), len(closure.rows), len(code.coupled)
+            pose = n_data + 8 * n + -(-m // 4) * 4
+            columns = n * r.WRENCH_AND_BLOCKS + -(-m // 4) * 4
+            row[: r.C_COLUMN + 1] = n, len(bodies), n_coupled, len(entries), m, unknown, column
+            row[r.C_INPUTS : r.C_OUTPUTS + 1] = n_inputs, n_data, pose, pose + 16 * n
+            row[r.C_CONSTRAINTS : r.C_ROWS + 1] = n * r.WRENCH_AND_BLOCKS, columns, columns + 8 * n * m
+            path = self._path_to_roots([node_of_body[body] for body in closure.bodies])
+            row[r.C_STEP : r.C_PATH] = (
+                code.step.address,
+                code.work.address,
+                code.residuals.address,
+                code.n_position_rows,
+            )
+            row[r.C_PATH :] = len(paths), len(path)
+            paths += path
+            bodies += [node_of_body[body] for body in closure.bodies]
+            entries += [entry for pair in code.coupled for entry in pair]
+            unknown, column = unknown + m, column + n_coupled + m
+            n_data = pose + 16 * n + -(-max(code.n_outputs, 8) // 4) * 4
+            n_inputs += 2 + len(system.element_parameters[closure.element_index])
+        active = self._path_to_roots(bodies)
+        return dict(
+            n_closures=len(closures),
+            n_columns=column,
+            closures=ints.ravel(),
+            closure_bodies=np.array(bodies, dtype=np.int64),
+            closure_entries=np.array(entries, dtype=np.int64),
+            closure_inputs=np.zeros(n_inputs + 1),
+            closure_data=aligned_zeros(n_data + 4),
+            n_active=len(active),
+            active=np.array(active, dtype=np.int64),
+            closure_paths=np.array(paths, dtype=np.int64),
+            schur=aligned_zeros(column * (column + 1) + 1),
+        )
+
+    def _path_to_roots(self, nodes: list[int]) -> list[int]:
+        """Return nodes and their predecessors in topological order."""
+        path = set[int]()
+        for node in nodes:
+            while node >= 0 and node not in path:
+                path.add(node)
+                node = self._nodes[node].parent
+        return sorted(path)
 
     def _set_laws(self, gradient: DiscreteGradient, node_of_body: dict[int, int]) -> None:
         """Group the force laws by the node on whose coordinate they act."""
@@ -173,9 +241,13 @@ class TreeModel:
             if node.model_body >= 0:
                 frame = system.frames[node.model_body]
                 mass, euler = inertia_function(system, frame)(k[list(system.element_parameters[frame.element_index])])
+                record[r.MASS] = float(mass)
+                if frame.dimension == 1:  # a body without inertia that slides along the first axis
+                    record[r.AXIS_A] = record[r.AXIS_B] = record[r.A1 + 1] = record[r.A2 + 2] = 1.0
+                    _set_matrix(record, r.RELATIVE, np.eye(3))
+                    continue
                 E = np.array(euler, dtype=float)
                 J = np.trace(E) * np.eye(3) - E
-                record[r.MASS] = float(mass)
                 _set_matrix(record, r.J, J)
                 _set_matrix(record, r.J_INV, np.linalg.inv(J))
                 weight = self.tree.weights.get(node.model_body)
@@ -207,10 +279,14 @@ class TreeModel:
     def _law_entries(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Inputs of force laws and of forces: arrays, their entries, and indices of the parameters."""
         t, parameters, entries = self.arrays, self.system.element_parameters, []
-        laws, forces = [law.element_index for law in self._laws], [force.element_index for force in self.tree.forces]
+        laws, forces, closures = (
+            [part.element_index for part in parts] for parts in (self._laws, self.tree.forces, self.tree.closures)
+        )
+        closure_starts = t.closures.reshape(-1, r.CLOSURE_INTS)[:, r.C_INPUTS]
         for inputs, starts, elements in (
             (t.law_inputs, t.law_inputs_ptr.tolist(), laws),
             (t.force_inputs, t.force_inputs_ptr.tolist(), forces),
+            (t.closure_inputs, closure_starts.tolist(), closures),
         ):
             targets = [
                 start + 2 + i for start, e in zip(starts, elements, strict=False) for i in range(len(parameters[e]))
@@ -229,6 +305,7 @@ class TreeModel:
 
     def _set_geometry(self, record: np.ndarray, node: _Node, geometry: dict[str, np.ndarray]) -> None:
         X, Y, A, B = (geometry[name] for name in "XYAB")
+        first = A
         if node.tree_joint.is_reversed:
             X, Y, A, B = Y, X, B, A
         if node.is_first:
@@ -240,7 +317,7 @@ class TreeModel:
         axis = 1 if joint_type_name(node.tree_joint) == "universal" else 2
         record[r.Y : r.Y + 3] = Y
         record[r.AXIS_A : r.AXIS_A + 3], record[r.AXIS_B : r.AXIS_B + 3] = A[:, axis], B[:, axis]
-        record[r.A1 : r.A1 + 3], record[r.A2 : r.A2 + 3] = A[:, 0], A[:, 1]
+        record[r.A1 : r.A1 + 3], record[r.A2 : r.A2 + 3] = first[:, 0], first[:, 1]
         _set_matrix(record, r.RELATIVE, A @ B.T)
 
     # -- output ------------------------------------------------------------------------------------------------------
@@ -274,31 +351,54 @@ class TreeModel:
             multipliers=layout["multipliers"].start,
             n_multipliers=system.m,
             spins=layout[BODY_ANGULAR_MOMENTA].start,
-            dofs=np.array([frame.coordinates for frame in system.frames], dtype=np.int64).ravel(),
+            dofs=np.array([[*frame.coordinates, *[-1] * 11][:12] for frame in system.frames], dtype=np.int64).ravel(),
             n_joints=len(jointed),
             joint_ints=ints.ravel(),
             joint_floats=aligned_zeros(max(1, len(jointed)) * JOINT_FLOATS),
+            n_closure_multipliers=self.tree.n_multipliers,
+            closure_constraints=np.array(
+                [
+                    system.element_constraints[closure.element_index].start + row
+                    for closure in self.tree.closures
+                    for row in closure.rows
+                ],
+                dtype=np.int64,
+            ),
         )
 
     # -- states ------------------------------------------------------------------------------------------------------
     def compact_state(self, z: np.ndarray) -> np.ndarray:
         """Return the compact state of a full state: centre, rotation matrix and momenta of each body."""
-        o, n = self.output, self.arrays.n_real
-        dofs = o.dofs.reshape(n, 12)
-        state = np.empty((n, r.COMPACT))
-        state[:, :12], state[:, 12:15] = z[o.q + dofs], z[o.p + dofs[:, :3]]
-        state[:, 15:] = z[o.spins : o.spins + 3 * n].reshape(n, 3)
-        return state.ravel()
+        return self.compact_states(z[None, :])[0]
+
+    def compact_states(self, Z: np.ndarray) -> np.ndarray:
+        """Return the compact states of full states, one per row."""
+        o, spin_ptr, n_rows = self.output, self.arrays.spin_ptr, len(Z)
+        states = np.empty((n_rows, self.arrays.n_real, r.COMPACT))
+        states[:, :, :12], states[:, :, 12:15] = self._poses(Z, o.q), self._poses(Z, o.p, 0.0)[:, :, :3]
+        spins = Z[:, o.spins + np.maximum(spin_ptr, 0)[:, None] + np.arange(3)]
+        states[:, :, 15:] = np.where(spin_ptr[:, None] >= 0, spins, 0.0)
+        return states.reshape(n_rows, -1)
+
+    def _poses(self, Z: np.ndarray, start: int, diagonal: float = 1.0) -> np.ndarray:
+        """Return a block of full states by row and body: centre and directors, fixed for bodies with one coordinate."""
+        dofs = self.output.dofs.reshape(-1, 12)
+        values = Z[:, start + np.maximum(dofs, 0)]
+        values[:, dofs < 0] = 0.0
+        scalar = np.flatnonzero(self.arrays.spin_ptr < 0)
+        values[:, scalar[:, None], [3, 7, 11]] = diagonal
+        return np.asarray(values)
 
     def initial_unknowns(self, z: np.ndarray) -> np.ndarray:
         """Return the rates of all joints for the velocities of a full state."""
         t, o, records = self.arrays, self.output, self._records
         n = t.n_bodies
-        dofs = o.dofs.reshape(t.n_real, 12)
-        phi, D, v, V = (z[start + dofs] for start in (o.q, o.q, o.v, o.v))
-        phi, D, v, V = phi[:, :3], D[:, 3:].reshape(-1, 3, 3), v[:, :3], V[:, 3:].reshape(-1, 3, 3)
+        q, rates = self._poses(z[None, :], o.q)[0], self._poses(z[None, :], o.v, 0.0)[0]
+        phi, D, v, V = q[:, :3], q[:, 3:].reshape(-1, 3, 3), rates[:, :3], rates[:, 3:].reshape(-1, 3, 3)
         omega = np.cross(D, V).sum(axis=1) / 2
-        x, poses = np.zeros(t.n_unknowns), {n: (np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))}
+        x = np.zeros(t.n_unknowns)
+        x[t.n_joint_unknowns :] = z[o.multipliers + o.closure_constraints]
+        poses = {n: (np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))}
         for i, node in enumerate(self._nodes):
             start, record, body = int(t.unknown_ptr[i]), records[i], node.model_body
             parent_phi, parent_D, parent_v, parent_omega = poses[int(t.parent[i])]

@@ -41,6 +41,7 @@ from livens.engine.trees.records import (
     RL,
     ROW,
     RP,
+    SAVED_A12,
     SPHERICAL,
     STRIDE,
     TAU,
@@ -143,6 +144,7 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
         _fill_lu(b, joint_type)
         total = moment + c2
         store_quad(b, C2, total)
+        set_matrix(b + SAVED_A12, load_quad(b, A12), load_quad(b, A12 + 4), load_quad(b, A12 + 8))
         c1 = c1 - mul(b + A12, _solve_three(b, total))
         c2 = -moment
         zero = make_quad(0.0, 0.0, 0.0)
@@ -202,17 +204,43 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
 
 
 @lowered
+def load_body(t: TreeArrays, i: int, part: float) -> None:
+    """Add the reduced loads C1 and C2 of one body, and a fraction of its residuals, to the parent."""
+    b, joint_type = t.records + i * STRIDE, t.joint_type[i]
+    if joint_type == FREE:
+        return
+    c1, moment = load_quad(b, C1), load_quad(b, MO) * part
+    c2 = load_quad(b, C2) - cross(load_quad(b, YM), c1)
+    if joint_type == SPHERICAL:
+        total = moment + c2
+        store_quad(b, C2, total)
+        c1 = c1 - mul(b + SAVED_A12, _solve_three(b, total))
+        c2 = -moment
+    elif joint_type in (REVOLUTE, PRISMATIC):
+        delta = -(part * b[ROW] + dot(load_quad(b, NM), c2 if joint_type == REVOLUTE else c1)) * b[PIVOT]
+        b[DELTA] = delta
+        c1, c2 = c1 + load_quad(b, V1) * delta, c2 + load_quad(b, V2) * delta
+    if t.parent[i] < t.n_bodies:
+        a = t.records + t.parent[i] * STRIDE
+        add_to(a, C1, c1)
+        add_to(a, C2, c2 + cross(load_quad(b, XM), c1))
+
+
+@lowered
 def _larger(a: float, b: float) -> float:
     """Return the larger absolute value; NaN propagates from b."""
     return a if abs(b) <= a else abs(b)
 
 
 @lowered
-def correct_body(t: TreeArrays, i: int) -> float:
-    """Evaluate the variation of one body from that of its parent; return the largest change of its unknowns."""
+def correct_body(t: TreeArrays, i: int, part: float) -> float:
+    """Evaluate the variation of one body from that of its parent; return the largest change of its unknowns.
+
+    The residual of a free body counts by a fraction.
+    """
     b, a, joint_type = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE, t.joint_type[i]
     if joint_type == FREE:
-        r1, r2 = load_quad(b, RP) + load_quad(b, C1), load_quad(b, RL) + load_quad(b, C2)
+        r1, r2 = load_quad(b, RP) * part + load_quad(b, C1), load_quad(b, RL) * part + load_quad(b, C2)
         x = b + V1
         for j in range(3):
             x[j], x[3 + j] = -lane(r1, j), -lane(r2, j)

@@ -13,6 +13,33 @@ from livens.schemes.discretization.rigid_body_kernels import RigidBodyElementKer
 from livens.schemes.discretization.so3 import cross, skew
 
 
+class BodyMotion:
+    """Symbolic motion of one body in a step: x has ``ups`` and ``alpha``, z centre and rotation, padded to four."""
+
+    def __init__(self, x: ca.SX, z: ca.SX, h: ca.SX) -> None:
+        self.ups, self.alpha, self.h = x[:3], x[4:7], h
+        phi, *directors = (z[4 * i : 4 * i + 3] for i in range(4))
+        f = 1 / (1 + ca.dot(self.alpha, self.alpha))
+        self.q = ca.vertcat(phi, *directors)
+        self.middle = [f * (d + cross(self.alpha, d) + self.alpha * ca.dot(self.alpha, d)) for d in directors]
+        #: Change of centre and directors, divided by h.
+        self.rates = ca.vertcat(2 / h * self.ups, *(2 / h * cross(self.alpha, d) for d in self.middle))
+        #: Velocities of centre and directors where x contains velocity and angular velocity.
+        self.velocities = ca.vertcat(self.ups, *(cross(self.alpha, d) for d in directors))
+
+    def wrench(self, residual: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Return h/4 times force and torque of a residual on centre and directors."""
+        h = self.h
+        torque = sum((cross(d, residual[3 * i : 3 * i + 3]) for i, d in enumerate(self.middle, 1)), ca.SX.zeros(3))
+        return h / 4 * residual[:3], h / 4 * torque
+
+    def by_variation(self, expression: ca.SX) -> ca.SX:
+        """Return the derivative by the variation (nu, eps) of the end pose."""
+        alpha = self.alpha
+        tangent = ca.SX.eye(3) - skew(alpha) + alpha @ alpha.T
+        return ca.horzcat(ca.jacobian(expression, self.ups), ca.jacobian(expression, alpha) @ tangent)
+
+
 @functools.lru_cache(maxsize=256)
 def force_kernels(
     scheme: RigidBodyScheme, model: ElementType, local_dofs: tuple[int, ...]
@@ -23,27 +50,18 @@ def force_kernels(
     is h/4 times the negative impulse of the element, its derivatives are those by the variations of the end pose.
     """
     x, z, c = ca.SX.sym("x", 8), ca.SX.sym("z", 16), ca.SX.sym("c", 2 + model.k.numel())
-    ups, alpha, h, t, k = x[:3], x[4:7], c[0], c[1], c[2:]
-    phi, *directors = (z[4 * i : 4 * i + 3] for i in range(4))
-    f = 1 / (1 + ca.dot(alpha, alpha))
-    middle = [f * (d + cross(alpha, d) + alpha * ca.dot(alpha, d)) for d in directors]
-    rates = ca.vertcat(2 / h * ups, *(2 / h * cross(alpha, d) for d in middle))
-    q, dofs = ca.vertcat(phi, *directors), list(local_dofs)
+    h, t, k, dofs = c[0], c[1], c[2:], list(local_dofs)
+    body = BodyMotion(x, z, h)
     residual, _, work = RigidBodyElementKernel(scheme, model, False).contribution(
-        rates[dofs], ca.SX(0, 1), q[dofs], h, t, k
+        body.rates[dofs], ca.SX(0, 1), body.q[dofs], h, t, k
     )
     on_body = ca.SX.zeros(12)
     on_body[dofs] = residual
-    force = h / 4 * on_body[:3]
-    torque = h / 4 * sum((cross(d, on_body[3 * i : 3 * i + 3]) for i, d in enumerate(middle, 1)), ca.SX.zeros(3))
-    tangent = ca.SX.eye(3) - skew(alpha) + alpha @ alpha.T
-    blocks = [
-        _padded(block)
-        for row in (force, torque)
-        for block in (ca.jacobian(row, ups), ca.jacobian(row, alpha) @ tangent)
-    ]
-    wrench = ca.vertcat(_padded(force), _padded(torque), *blocks)
-    q_end = q + h * rates
+    force, torque = body.wrench(on_body)
+    rows = [body.by_variation(row) for row in (force, torque)]
+    blocks = [padded(block) for row in rows for block in (row[:, :3], row[:, 3:])]
+    wrench = ca.vertcat(padded(force), padded(torque), *blocks)
+    q_end = body.q + h * body.rates
     potential = ca.substitute(model.V, ca.vertcat(model.q, model.t, model.k), ca.vertcat(q_end[dofs], t + h, k))
     return (
         compile_function_kernel(ca.Function("force", [x, z, c], [ca.densify(wrench)]), "force"),
@@ -51,6 +69,6 @@ def force_kernels(
     )
 
 
-def _padded(matrix: ca.SX) -> ca.SX:
+def padded(matrix: ca.SX) -> ca.SX:
     """Return the columns of a matrix with three rows, each padded to four entries."""
     return ca.vertcat(*(ca.vertcat(column, 0) for column in ca.horzsplit(ca.densify(matrix))))

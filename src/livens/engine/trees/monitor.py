@@ -5,6 +5,7 @@ from __future__ import annotations
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import lane, load_quad, make_quad, store_quad
 from livens.engine.lowering.types import F64Array, Quad
+from livens.engine.trees.closures import add_closure_residuals
 from livens.engine.trees.records import (
     A1,
     A2,
@@ -45,8 +46,8 @@ def _largest_of(largest: float, x: Quad) -> float:
 
 
 @lowered
-def monitor_state(t: TreeArrays, potential: float, row: F64Array) -> None:
-    """Evaluate the monitored quantities of the poses and momenta in the records; `potential` is that of joint laws."""
+def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -> None:
+    """Evaluate the monitored quantities of the poses and momenta in the records; `potential` is that of all forces."""
     kinetic, gap, rate_gap = 0.0, 0.0, 0.0
     zero = make_quad(0.0, 0.0, 0.0)
     linear, angular = zero, zero
@@ -63,6 +64,8 @@ def monitor_state(t: TreeArrays, potential: float, row: F64Array) -> None:
         store_quad(b, NU, v)
         kinetic += 0.5 * (dot(p, v) + dot(spin, rate))
         potential -= dot(load_quad(b, WEIGHT), phi)
+        if t.spin_ptr[t.model_body[i]] < 0:  # a body with one coordinate has neither pose nor momentum in space
+            continue
         linear = linear + p
         angular = angular + cross(phi, p) + mul(b + R, spin)
         d0, d1, d2 = load_quad(b, R), load_quad(b, R + 4), load_quad(b, R + 8)
@@ -99,12 +102,15 @@ def monitor_state(t: TreeArrays, potential: float, row: F64Array) -> None:
             else:
                 gap, rate_gap = _largest_of(gap, distance), _largest_of(rate_gap, speed)
                 if joint_type in (REVOLUTE, ROTOR):
-                    a1, a2 = mul(a + R, load_quad(b, A1)), mul(a + R, load_quad(b, A2))
-                    axis = mul(b + R, load_quad(b, AXIS_B))
+                    owner, axis = a, mul(b + R, load_quad(b, AXIS_B))
+                    if t.law_sign[i] < 0.0:
+                        owner, axis = b, mul(a + R, load_quad(b, AXIS_A))
+                    a1, a2 = mul(owner + R, load_quad(b, A1)), mul(owner + R, load_quad(b, A2))
                     gap = max(gap, max(abs(dot(a1, axis)), abs(dot(a2, axis))))
                     rate_gap = max(rate_gap, max(abs(dot(relative, a1)), abs(dot(relative, a2))))
                 elif joint_type == FIXED:
                     rate_gap = _largest_of(rate_gap, relative)
     row[0], row[1], row[2], row[3] = kinetic + potential, kinetic, gap, rate_gap
+    add_closure_residuals(t, time, row)
     for j in range(3):
         row[4 + j], row[7 + j] = lane(linear, j), lane(angular, j)

@@ -10,7 +10,7 @@ import numpy as np
 from livens.engine.observables.drift_monitor import accumulate_rows
 from livens.engine.trees.lazy_states import LazyStates
 from livens.engine.trees.monitor import MONITOR_WIDTH, NET_WORK
-from livens.engine.trees.output import monitor_compact_state
+from livens.engine.trees.output import monitor_compact_states
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
@@ -38,10 +38,11 @@ class TreeObservables:
         if isinstance(Z, LazyStates):
             return Z.monitor
         model, rows = self._compiled.make_tree_model(k), np.zeros((len(t), MONITOR_WIDTH))
-        supplied = model.output.supplied
-        for time, z, row in zip(t, Z, rows, strict=True):
-            monitor_compact_state(model.arrays, model.compact_state(z), float(time), row)
-            row[NET_WORK] = z[supplied] - z[supplied + 1]
+        supplied, states = model.output.supplied, model.compact_states(np.asarray(Z))
+        times = np.ascontiguousarray(t, dtype=float)
+        n_rows, n_state = states.shape
+        monitor_compact_states(model.arrays, states, times, rows, n_rows, n_state, MONITOR_WIDTH)
+        rows[:, NET_WORK] = Z[:, supplied] - Z[:, supplied + 1]
         self._compiled.release_tree_model(model)
         return rows
 

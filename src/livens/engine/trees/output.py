@@ -8,6 +8,7 @@ from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
+from livens.engine.trees.closures import add_closures, begin_closures, closure_potential
 from livens.engine.trees.elimination import transmit_wrench
 from livens.engine.trees.forces import add_wrenches, begin_forces, force_potential
 from livens.engine.trees.laws import begin_laws, law_potential
@@ -65,6 +66,8 @@ class OutputArrays(Struct):
     n_joints: int
     joint_ints: I64Array
     joint_floats: F64Array
+    n_closure_multipliers: int
+    closure_constraints: I64Array  # number of each constraint of closures
 
 
 @lowered
@@ -157,7 +160,10 @@ def _expand_bodies(t: TreeArrays, o: OutputArrays, z: F64Array) -> None:
         if t.model_body[i] >= 0:
             b, dofs = t.records + i * STRIDE, o.dofs + 12 * t.model_body[i]
             omega, mass = mul(b + R, mul(b + J_INV, load_quad(b, PI))), b[MASS]
-            spins, trace = z + (o.spins + 3 * t.model_body[i]), 0.5 * (b[J] + b[J + 5] + b[J + 10])
+            if t.spin_ptr[t.model_body[i]] < 0:  # a body with one coordinate
+                z[o.q + dofs[0]], z[o.p + dofs[0]], z[o.v + dofs[0]] = b[PHI], b[P], b[P] / mass
+                continue
+            spins, trace = z + (o.spins + t.spin_ptr[t.model_body[i]]), 0.5 * (b[J] + b[J + 5] + b[J + 10])
             for j in range(3):
                 z[o.q + dofs[j]], z[o.p + dofs[j]], z[o.v + dofs[j]] = b[PHI + j], b[P + j], b[P + j] / mass
                 spins[j] = b[PI + j]
@@ -196,17 +202,22 @@ def expand_rows(
         begin_step(t, h)
         begin_laws(t, h, t_origin + (step0 + s) * h)
         begin_forces(t, h, t_origin + (step0 + s) * h)
+        begin_closures(t, h, t_origin + (step0 + s) * h)
         load_unknowns(t, X + (s + HISTORY) * t.n_unknowns, 0.5 * h)
         for i in range(t.n_bodies):
             move_body(t, i)
             balance_body(t.records + i * STRIDE, hh)
         add_wrenches(t)
+        add_closures(t, False)
         for i in range(t.n_bodies - 1, -1, -1):
             transmit_wrench(t, i, h)
         for i in range(o.n_multipliers):
             z[o.multipliers + i] = 0.0
         for j in range(o.n_joints):
             _joint_multipliers(t, o, j, h, z + o.multipliers)
+        lam = X + ((s + HISTORY) * t.n_unknowns + t.n_joint_unknowns)
+        for i in range(o.n_closure_multipliers):
+            z[o.multipliers + o.closure_constraints[i]] = lam[i]
         z[o.supplied], z[o.supplied + 1] = work[3 * (s + 1)], work[3 * (s + 1) + 1]
         load_state(t, states + (s + 1) * width)
         _expand_bodies(t, o, z)
@@ -241,10 +252,15 @@ def advance_to_end(
     z = w.z_first
     for i in range(t.n_real):
         state, dofs = w.states + i * COMPACT, o.dofs + 12 * i
-        for j in range(12):
-            state[j] = z[o.q + dofs[j]]
-        for j in range(3):
-            state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + 3 * i + j]
+        if t.spin_ptr[i] < 0:  # a body with one coordinate
+            for j in range(COMPACT):
+                state[j] = 0.0
+            state[0], state[3], state[7], state[11], state[12] = z[o.q + dofs[0]], 1.0, 1.0, 1.0, z[o.p + dofs[0]]
+        else:
+            for j in range(12):
+                state[j] = z[o.q + dofs[j]]
+            for j in range(3):
+                state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + t.spin_ptr[i] + j]
     w.work[0], w.work[1] = z[o.supplied], z[o.supplied + 1]
     n_done = advance_tree(
         t, w.states, w.X, w.work, w.monitor, w.newton_iterations, h, t_origin, step0, 0, n_steps, n_history
@@ -262,7 +278,17 @@ def monitor_compact_state(t: TreeArrays, state: F64Array, time: float, row: F64A
     begin_step(t, 1.0)
     begin_laws(t, 1.0, time)
     begin_forces(t, 1.0, time)
-    monitor_state(t, law_potential(t) + force_potential(t), row)
+    begin_closures(t, 1.0, time)
+    monitor_state(t, time, law_potential(t) + force_potential(t) + closure_potential(t), row)
 
 
-compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state)
+@lowered
+def monitor_compact_states(
+    t: TreeArrays, states: F64Array, times: F64Array, rows: F64Array, n_rows: int, n_state: int, width: int
+) -> None:
+    """Evaluate the monitored quantities of the rows of a table of compact states."""
+    for i in range(n_rows):
+        monitor_compact_state(t, states + i * n_state, times[i], rows + i * width)
+
+
+compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state, monitor_compact_states)

@@ -36,12 +36,14 @@ X1, Y1, A11, A12, A21, A22, U1, U2, V1, V2, EPS, NU, C1, C2 = (
 MASS, TAU, D0, F, G, ROW, Q, AN, PIVOT, DELTA, DTAU, Q_TAU = 224, 225, 226, 227, 228, 229, 230, 231, 232, 233, 234, 235
 #: Derivative of the joint force by the parent's variation, applied force, LU factors of free and spherical joints.
 Q_EPS, WEIGHT, LU = 236, 240, 244
-#: Inverse of the inertia tensor, first two axes of the joint on the parent.
+#: Inverse of the inertia tensor, first two axes of the joint on its first body.
 J_INV, A1, A2 = 280, 292, 296
 #: Armature of the joint and half the step size times its momentum.
 ARMATURE, ARMATURE_MOMENTUM = 300, 301
+#: Block of a spherical joint before its elimination, for further right-hand sides.
+SAVED_A12 = 304
 #: Size of a record.
-STRIDE = 304
+STRIDE = 320
 
 # -- record of the force laws of one joint coordinate ----------------------------------------------------------------
 #: Reference axes on both bodies, the same in space at the start of the step.
@@ -51,6 +53,19 @@ LAW_W0, LAW_W1, LAW_WM, LAW_U, LAW_DW = 24, 26, 28, 30, 32
 #: Sums over the laws of a joint: forces on the invariants, their derivatives in total and by those at the midpoint.
 LAW_F, LAW_DF, LAW_FM, LAW_OUT = 36, 38, 40, 44
 LAW_STRIDE = 56
+
+# -- closures ---------------------------------------------------------------------------------------------------------
+#: Integers of a closure: number of bodies and their start in `closure_bodies`; number of coupled wrench entries and
+#: their start in `closure_entries`; number of multipliers, the first one among the unknowns, and the first column.
+C_BODIES, C_BODY, C_COUPLED, C_ENTRY, C_MULTIPLIERS, C_UNKNOWN, C_COLUMN = range(7)
+#: Starts of inputs, motions, poses and outputs; of constraints, columns and rows among the outputs.
+C_INPUTS, C_MOTION, C_POSE, C_OUTPUTS, C_CONSTRAINTS, C_COLUMNS, C_ROWS = range(7, 14)
+#: Kernels of the step, of its work and of constraint residuals; number of residuals on position level.
+C_STEP, C_WORK, C_RESIDUALS, C_POSITIONS = range(14, 18)
+#: Start and length, in `closure_paths`, of the bodies between the closure and the roots, in topological order.
+C_PATH, C_PATH_LENGTH, CLOSURE_INTS = range(18, 21)
+#: Outputs per body: wrench and own blocks.
+WRENCH_AND_BLOCKS = 56
 
 #: Numbers of one body in a compact state: centre, rotation matrix, linear momentum, body angular momentum.
 COMPACT = 18
@@ -71,6 +86,8 @@ class TreeArrays(Struct):
     #: Body at the end of the chain of massless bodies.
     tail: I64Array
     unknown_ptr: I64Array
+    #: First body angular momentum of each body of the model, or -1 for a body with one coordinate.
+    spin_ptr: I64Array
     driver: I64Array  # body whose joint drives a rotor, or -1
     records: F64Array
     # force laws by joint
@@ -91,3 +108,16 @@ class TreeArrays(Struct):
     force_inputs_ptr: I64Array
     force_inputs: F64Array
     force_outputs: F64Array
+    # closures: elements that connect bodies other than by a tree joint
+    n_closures: int
+    n_columns: int  # of the Schur complement: own rows and multipliers of all closures
+    n_joint_unknowns: int  # unknowns before the multipliers of closures
+    closures: I64Array  # (n_closures, CLOSURE_INTS)
+    closure_bodies: I64Array
+    closure_entries: I64Array  # pairs of opposite entries of coupled wrenches (or one and -1), eight per body
+    closure_paths: I64Array
+    closure_inputs: F64Array
+    closure_data: F64Array
+    n_active: int
+    active: I64Array  # bodies between closures and the roots, in topological order
+    schur: F64Array  # matrix of order n_columns, and right-hand side

@@ -106,6 +106,7 @@ class TreeStepper(Stepper):
             self._scale_armature_multipliers(w, h, np.array([n_steps - 1]), z[None, :])
         history = w.X[n_steps : n_steps + HISTORY].copy()
         n_history = min(n_history + n_steps, POLYNOMIAL_POINTS)
+        self.last_iterations = w.newton_iterations[:n_steps]
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, state.newton_update, state.inv_roundoff, np.array([float(n_history)]))
 

@@ -7,7 +7,22 @@ from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.predictors import POLYNOMIAL_POINTS, extrapolate_polynomial
-from livens.engine.trees.elimination import apply_correction, correct_body, eliminate_body, transmit_wrench
+from livens.engine.trees.closures import (
+    add_closure_work,
+    add_closures,
+    apply_multipliers,
+    begin_closures,
+    correct_closures,
+    load_multipliers,
+    store_multipliers,
+)
+from livens.engine.trees.elimination import (
+    apply_correction,
+    correct_body,
+    eliminate_body,
+    load_body,
+    transmit_wrench,
+)
 from livens.engine.trees.forces import add_force_work, add_wrenches_and_blocks, begin_forces
 from livens.engine.trees.laws import add_work, begin_laws
 from livens.engine.trees.monitor import MONITOR_WIDTH, monitor_state
@@ -87,6 +102,7 @@ def load_unknowns(t: TreeArrays, x: F64Array, half: float) -> None:
                 b[ALPHA + j] = half * y[j]
         elif joint_type in (REVOLUTE, PRISMATIC):
             b[TAU] = half * y[0]
+    load_multipliers(t, x)
 
 
 @lowered
@@ -102,6 +118,7 @@ def store_unknowns(t: TreeArrays, x: F64Array, half: float) -> None:
                 y[j] = b[ALPHA + j] / half
         elif joint_type in (REVOLUTE, PRISMATIC):
             y[0] = b[TAU] / half
+    store_multipliers(t, x)
 
 
 @lowered
@@ -131,12 +148,19 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
             balance_body(b, hh)
             linearize_body(b)
         add_wrenches_and_blocks(t)
+        add_closures(t, True)
         for i in range(t.n_driven - 1, -1, -1):
             transmit_wrench(t, i, h)
             eliminate_body(t, i)
+        if t.n_closures > 0:
+            for i in range(t.n_driven):
+                correct_body(t, i, 1.0)
+            correct_closures(t)
+            for i in range(t.n_driven - 1, -1, -1):
+                load_body(t, i, 1.0)
         correction, total = 0.0, 0.0
         for i in range(t.n_driven):
-            change = correct_body(t, i)
+            change = correct_body(t, i, 1.0)
             total += change
             correction = max(correction, change)
         if not total < DIVERGED_CORRECTION:  # also NaN
@@ -145,6 +169,7 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
         if damped and correction > MAX_DAMPED_CORRECTION:
             part = MAX_DAMPED_CORRECTION / correction
         apply_correction(t, part)
+        apply_multipliers(t, h, part)
         # constant of the quadratic convergence from the last two corrections, where they converge
         constant = 10.0
         if iteration > 1 and correction < 0.1 * previous:
@@ -237,6 +262,7 @@ def advance_tree(
         begin_step(t, h)
         begin_laws(t, h, t_origin + (step0 + s) * h)
         begin_forces(t, h, t_origin + (step0 + s) * h)
+        begin_closures(t, h, t_origin + (step0 + s) * h)
         x = X + (s + HISTORY) * n
         extrapolate_polynomial(X + (s + HISTORY - POLYNOMIAL_POINTS) * n, x, n, n_history + s - done)
         load_unknowns(t, x, 0.5 * h)
@@ -251,9 +277,10 @@ def advance_tree(
             move_body(t, i)
         add_work(t, h, work + 3 * s)
         add_force_work(t, work + 3 * s)
+        add_closure_work(t, work + 3 * s)
         finish_step(t, h)
         newton_iterations[s] = n_iterations
         store_unknowns(t, x, 0.5 * h)
         store_state(t, states + (s + 1) * width)
-        monitor_state(t, work[3 * s + 5], monitor + (s + 1) * MONITOR_WIDTH)
+        monitor_state(t, t_origin + (step0 + s + 1) * h, work[3 * s + 5], monitor + (s + 1) * MONITOR_WIDTH)
     return n_steps

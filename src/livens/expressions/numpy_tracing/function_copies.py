@@ -141,6 +141,7 @@ class FunctionCopier:
         }
         self._copies[id(function)] = copied  # before its names: functions may call each other
         self._originals.append(function)
+        copied.__dict__.update({name: self.copy(value, name) for name, value in function.__dict__.items()})
         for name in set(referenced_names(function.__code__)):
             if name in function.__globals__:
                 names[name] = self.copy(function.__globals__[name], name)

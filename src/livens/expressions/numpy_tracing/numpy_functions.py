@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from livens import math as m
+from livens.errors import InputError
 from livens.expressions.numpy_tracing.branches import TracingError
 from livens.math import Scalar
 from livens.types import ModelFunction
@@ -139,19 +140,12 @@ def select_interval(u: Any, breaks: Sequence[float], pieces: Sequence[Function])
 
 
 def _interp(x: object, xp: object, fp: object, left: object = None, right: object = None, period: object = None) -> Any:
-    if has_symbol(xp) or period is not None:
-        raise TracingError("np.interp with symbolic abscissae, or with a period, cannot be traced")
-    abscissae, ordinates = np.asarray(xp, dtype=float), np.asarray(fp)
-    if len(abscissae) > MAX_TABLE:
-        raise TracingError(f"np.interp of a table of {len(abscissae)} points cannot be traced (at most {MAX_TABLE})")
-    gradients = np.diff(ordinates) / np.diff(abscissae)
-    lines = [
-        (ordinates[0] if left is None else left, 0.0, abscissae[0]),
-        *zip(ordinates[:-1], gradients, abscissae[:-1], strict=True),
-        (ordinates[-1] if right is None else right, 0.0, abscissae[-1]),
-    ]
-    pieces = [lambda u, line=line: line[0] + line[1] * (u - line[2]) for line in lines]
-    return _elementwise(lambda u: select_interval(u, list(abscissae), pieces), 1)(x)
+    if has_symbol(xp) or has_symbol(fp) or period is not None:
+        raise TracingError("np.interp of a table of symbols, or with a period, cannot be traced")
+    try:
+        return m.interp(x, xp, fp, left, right)
+    except InputError as error:
+        raise TracingError(str(error)) from None
 
 
 def _piecewise(x: Any, conditions: Any, functions: Any, *arguments: object, **named: object) -> Any:

@@ -43,7 +43,13 @@
     }
   }
   const moving = [], missing = [];
-  for (const { name, summary } of every) {
+  let section = null;
+  for (const { name, summary, section: title } of every) {
+    if (title !== section) {
+      const heading = document.createElement("h2");
+      heading.textContent = section = title;
+      document.getElementById("cards").append(heading);
+    }
     const card = document.createElement("a"), canvas = document.createElement("canvas");
     const head = document.createElement("b"), words = document.createElement("span");
     card.className = "card"; card.href = "/?problem=" + encodeURIComponent(name); card.dataset.problem = name;
@@ -52,6 +58,16 @@
     document.getElementById("cards").append(card);
     if (films[name]) moving.push(new Thumbnail(canvas, films[name])); else missing.push({ name, canvas });
   }
+  // cards that do not contain the searched words are hidden, and so are headings without cards
+  document.getElementById("search").oninput = (event) => {
+    const words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let heading = null;
+    for (const each of document.getElementById("cards").children) {
+      if (each.tagName === "H2") { heading = each; heading.hidden = true; continue; }
+      each.hidden = !words.every((word) => each.textContent.toLowerCase().includes(word));
+      if (!each.hidden) heading.hidden = false;
+    }
+  };
   const watch = new IntersectionObserver((entries) => entries.forEach((entry) => {
     moving.find((film) => film.canvas === entry.target).seen = entry.isIntersecting;
   }));

@@ -26,11 +26,11 @@
   const short = (x) => String(+Number(x).toPrecision(4));
 
   // -- numbers: a slider and an input box per number ---------------------------------------------------------------------
-  function numberRow(label, value, [low, high], log, whole) {
+  function numberRow(label, value, [low, high], log, whole, description) {
     const row = document.createElement("div"), name = document.createElement("span");
     const slider = document.createElement("input"), box = document.createElement("input");
     row.className = "number";
-    name.textContent = label; name.title = label;
+    name.textContent = label; name.title = description || label;
     slider.type = "range"; slider.setAttribute("aria-label", label + " (slider)");
     box.type = "text"; box.inputMode = "decimal"; box.setAttribute("aria-label", label);
     const toSlider = (x) => (log ? Math.log10(x) : x), fromSlider = (x) => (log ? 10 ** x : +x);
@@ -40,6 +40,11 @@
     slider.onchange = changed;
     box.onchange = () => { if (+box.value > 0 || !log) slider.value = toSlider(+box.value); changed(); };
     row.append(name, slider, box);
+    if (description) {
+      const text = document.createElement("small");
+      text.textContent = description; text.id = "about " + label; row.append(text);
+      for (const input of [slider, box]) input.setAttribute("aria-describedby", text.id);
+    }
     box.usual = short(value);
     return [row, box];
   }
@@ -62,8 +67,8 @@
     element("other").replaceChildren(option("", "nothing"), ...groups());
     fields.clear();
     const rows = [];
-    for (const [label, value] of [["h", problem.h], ["t_end", problem.t_end]]) {
-      const [row, box] = numberRow(label, value, [value / 10, value * 10], value > 0, false);
+    for (const [label, value, about] of [["h", problem.h, "step size"], ["t_end", problem.t_end, "end of the simulated time"]]) {
+      const [row, box] = numberRow(label, value, [value / 10, value * 10], value > 0, false, about);
       rows.push(row); fields.set(label, box);
     }
     element("numbers").replaceChildren(...rows);
@@ -71,7 +76,7 @@
     for (const each of problem.options) {
       const boxes = each.default.map((value, i) => {
         const label = each.list ? each.name + " " + (i + 1) : each.name;
-        const [row, box] = numberRow(label, value, each.ranges[i], each.log[i], each.whole);
+        const [row, box] = numberRow(label, value, each.ranges[i], each.log[i], each.whole, i ? "" : each.description);
         own.push(row);
         return box;
       });

@@ -2,7 +2,7 @@
 
 At a singular configuration more constraints are dependent than in its neighbourhood. The rank is therefore determined
 at an offset from the initial position. Pivoting keeps the most independent constraints; rigidity constraints of bodies
-are never removed.
+and those of the joints of a spanning tree are never removed, as they are independent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ def redundant_constraints(
 ) -> tuple[int, ...]:
     """Return the redundant constraints; `constraint_jacobian` returns G(q), `project` a position on the constraints."""
     rigidity_constraints = sorted({i for frame in system.frames for i in frame.constraints})
-    joint_constraints = [i for i in range(system.m) if i not in set(rigidity_constraints)]
+    tree_constraints = list(system.tree_constraints())
+    protected = {*rigidity_constraints, *tree_constraints}
+    joint_constraints = [i for i in range(system.m) if i not in protected]
     if not joint_constraints:
         return ()
     G = constraint_jacobian(q)
@@ -40,4 +42,7 @@ def redundant_constraints(
         G = G if q_offset is None else constraint_jacobian(q_offset)
     free = null_space_qr(G[rigidity_constraints], SOLVED_RTOL) if rigidity_constraints else np.eye(system.n)
     rows = G[joint_constraints] @ free
-    return tuple(joint_constraints[i] for i in dependent_rows(rows))
+    length = np.linalg.norm(rows, axis=1)
+    if tree_constraints:
+        rows = rows @ null_space_qr(G[tree_constraints] @ free, SOLVED_RTOL)
+    return tuple(joint_constraints[i] for i in dependent_rows(rows, length=length))

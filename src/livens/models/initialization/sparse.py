@@ -96,9 +96,10 @@ def _redundant_off_singularity(
             assembly, q + OFFSET * (1.0 + np.abs(q).max()) * direction / np.abs(direction).max()
         )
         G = G if q_offset is None else assembly.constraint_jacobian(q_offset)
-    rigidity_constraints = np.zeros(system.m, dtype=bool)
-    rigidity_constraints[[i for frame in system.frames for i in frame.constraints]] = True
-    return tuple(dependent_rows(G, rigidity_constraints if rigidity_constraints.any() else None))
+    protected = np.zeros(system.m, dtype=bool)
+    protected[[i for frame in system.frames for i in frame.constraints]] = True
+    protected[list(system.tree_constraints())] = True
+    return tuple(dependent_rows(G, protected if protected.any() else None))
 
 
 def _project_to_tangent(jacobian: SparseConstraintJacobian, v: np.ndarray) -> np.ndarray:

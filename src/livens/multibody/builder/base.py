@@ -11,7 +11,7 @@ from livens.errors import InputError
 from livens.models.element import Element
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.beam import Beam
-from livens.multibody.body import Body, Marker, parse_point
+from livens.multibody.body import Body, Marker, MovingMarker, parse_point
 from livens.multibody.body_constraint import BodyConstraint
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.couplings import Coupling
@@ -31,12 +31,23 @@ if TYPE_CHECKING:  # contact modules are imported on demand
     from livens.multibody.contacts.contact_group import ContactGroup
     from livens.multibody.contacts.pair_contact import PairContact
     from livens.multibody.contacts.rigid_contact import RigidContact
+    from livens.multibody.wheel import Wheel
 
 
 class ModelBase:
     """Bodies, joints and force elements by name; derived classes contain the methods that add them."""
 
-    def __init__(self, gravity: ArrayLike | None = None, *, planar: bool = False, redundant: str = "auto") -> None:
+    def __init__(
+        self,
+        gravity: ArrayLike | None = None,
+        *,
+        planar: bool = False,
+        redundant: str = "auto",
+        name: str = "mechanism",
+    ) -> None:
+        if not isinstance(name, str) or not name.isprintable() or not name.strip():
+            raise InputError(f"the name of a mechanism must be a text of one line, got {name!r}")
+        self.name = name
         if not isinstance(planar, bool):
             raise InputError(f"planar must be True or False, got {planar!r}")
         self.dimension = 2 if planar else 3
@@ -76,6 +87,7 @@ class ModelBase:
         self._sampled_controllers: dict[str, SampledController] = {}
         self._joint_stops: list[JointStop] = []
         self._integrator_states: dict[str, tuple[BodyElement, str]] = {}  # by controller name, with the unit
+        self._wheels: dict[str, Wheel] = {}
         self._point_sensors: dict[str, tuple[Marker, Marker | None]] = {}
         self._resolved_outputs: dict[str, tuple[str, Marker | None]] = {}  # vectors resolved in the axes of a frame
         self._pair_contacts: dict[str, PairContact] = {}
@@ -131,18 +143,22 @@ class ModelBase:
         self._force_elements[name], self._definitions[name] = element, (method, arguments)
         return element
 
-    def _attachment(self, name: str, point: Any) -> FloatArray | tuple[BodyElement, FloatArray] | None:
+    def _attachment(
+        self, name: str, point: Any, may_move: bool = False
+    ) -> FloatArray | tuple[BodyElement, FloatArray] | None:
         """Return an attachment point for springs and links: ``(body element, X)`` or a point in space."""
         if isinstance(point, Body):
             point = point.centre
+        if isinstance(point, MovingMarker) and may_move:  # an offset from the origin, see `force_laws`
+            return np.zeros(self.dimension)
         if isinstance(point, Marker) and point.body.element is not None:
             self._check_body(name, point.body)
             return point.body.element, point.local_position
         return parse_point(name, point, self.dimension)
 
-    def _attachments(self, name: str, point_a: Any, point_b: Any) -> tuple[Any, Any]:
+    def _attachments(self, name: str, point_a: Any, point_b: Any, may_move: bool = False) -> tuple[Any, Any]:
         """Return two attachment points, on two different bodies or on a body and the ground."""
-        attachments = self._attachment(name, point_a), self._attachment(name, point_b)
+        attachments = self._attachment(name, point_a, may_move), self._attachment(name, point_b, may_move)
         owners = [attachment[0] if isinstance(attachment, tuple) else None for attachment in attachments]
         if owners[0] is owners[1]:
             reason = (
@@ -157,13 +173,16 @@ class ModelBase:
             point = point.centre
         if isinstance(point, Marker) and point.body.element is not None:
             return point.body, point.local_position
+        if isinstance(point, MovingMarker):
+            return self.ground, np.zeros(self.dimension)
         return self.ground, parse_point("a point", point, self.dimension)
 
     def _reference_length(self, point_a: Any, point_b: Any, length: float | None) -> float:
         if length is not None:
             return length
         ends = [x.centre if isinstance(x, Body) else x for x in (point_a, point_b)]
-        a, b = (parse_point("a spring", x, self.dimension) for x in ends)
+        starts = [[float(c) for c in x.position(0.0)] if isinstance(x, MovingMarker) else x for x in ends]
+        a, b = (parse_point("a spring", x, self.dimension) for x in starts)
         return float(np.linalg.norm(a - b))
 
     def _check_body(self, name: str, body: object) -> None:

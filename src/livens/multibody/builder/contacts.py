@@ -198,6 +198,8 @@ class ContactMethods(ModelBase):
 
         if not isinstance(bodies, (list, tuple)) or len(bodies) < 2:
             raise InputError(f"{name}: a contact group needs a list of at least two bodies, got {bodies!r}")
+        if len({id(body) for body in bodies}) < len(bodies) and any(body is not self.ground for body in bodies):
+            raise InputError(f"{name}: a body may be in a contact group only once, got {bodies!r}")
         self._claim_name(name)
         group = ContactGroup(
             name,
@@ -207,8 +209,6 @@ class ContactMethods(ModelBase):
             Friction.of(friction),
             None if margin is None else check_positive(f"{name}: the margin", margin),
         )
-        if len({id(body) for body in bodies}) < len(bodies):
-            raise InputError(f"{name}: a body may be in a contact group only once, got {bodies!r}")
         self._contact_groups[name] = group
         return group
 

@@ -12,13 +12,13 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.element import Element
 from livens.multibody.builder.forces import ForceMethods
-from livens.multibody.inputs import Law, TimeLaw, time_law
+from livens.multibody.inputs import Input, Law, TimeLaw, time_law
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.pid import integrator_body, integrator_constraint, pid_force
 from livens.multibody.sampled_controller import SampledController, command_element
 from livens.types import ModelFunction
-from livens.validation import check_array, check_nonnegative, check_positive
+from livens.validation import check_arguments, check_array, check_nonnegative, check_positive
 
 if TYPE_CHECKING:
     pass
@@ -150,7 +150,7 @@ class ControlMethods(ForceMethods):
     def sampled_controller(
         self,
         name: str,
-        *joints: Joint,
+        *joints: Joint | Input,
         period: float,
         law: ModelFunction,
         inputs: Sequence[str] | str,
@@ -164,12 +164,13 @@ class ControlMethods(ForceMethods):
         ----------
         name : str
             Name of the controller.
-        *joints : Joint
-            Actuated joints, each with an angle or a displacement.
+        *joints : Joint or Input
+            Actuated joints, each with an angle or a displacement, or inputs: of wrenches on bodies, motors or drives.
         period : float
             Sampling period in s.
         law : callable
-            Control law ``law(t, measured)`` that returns one torque (N m) or force (N) per joint. With `state`,
+            Control law ``law(t, measured)`` that returns one torque (N m) or force (N) per joint, and the values of
+            inputs, one after another. With `state`,
             ``law(t, measured, state)`` returns the commands and the new state.
         inputs : str or sequence of str
             Names of the measured outputs, such as ``"hinge.angle"``.
@@ -186,21 +187,31 @@ class ControlMethods(ForceMethods):
             raise InputError(f"{name}: a controller needs at least one joint")
         if not callable(law):
             raise InputError(f"{name}: the law must be a function of time and of the measured values, got {law!r}")
+        arguments = ("t", "measured", "state") if np.size(state) else ("t", "measured")
+        check_arguments(f"{name}: the law", law, arguments)
         for joint in joints:
+            if isinstance(joint, Input):
+                if self._inputs.get(joint.name) is not joint:
+                    raise InputError(f"{name}: {joint!r} is not an input of this mechanism")
+                continue
             rotational = isinstance(joint, Joint) and joint.joint_type.angle
             self._require_coordinate(name, joint, "angle" if rotational else "slide")
         input_names = (inputs,) if isinstance(inputs, str) else tuple(inputs)
-        names = [name] if len(joints) == 1 else [f"{name} {joint.name}" for joint in joints]
-        elements = tuple(
-            command_element(joint, element_name) for joint, element_name in zip(joints, names, strict=True)
+        targets = tuple(
+            joint
+            if isinstance(joint, Input)
+            else command_element(joint, name if len(joints) == 1 else f"{name} {joint.name}")
+            for joint in joints
         )
-        units = tuple("N m" if joint.joint_type.angle else "N" for joint in joints)
+        units = tuple("" if isinstance(j, Input) else "N m" if j.joint_type.angle else "N" for j in joints)
         initial_state = np.atleast_1d(check_array(f"{name}: state", state)).ravel() if np.size(state) else np.zeros(0)
         checked_period = check_positive(f"{name}: every", period)
-        for element_name, element in zip(names, elements, strict=True):
-            self._add_force_element(element_name, element)
-        self._sampled_controllers[f"{name} controller" if len(joints) == 1 else name] = SampledController(
-            name, checked_period, law, elements, units, input_names, initial_state
+        for target in targets:
+            if isinstance(target, Element):
+                self._add_force_element(target.name, target)
+        is_element = len(joints) == 1 and isinstance(targets[0], Element)  # the element has the name of the controller
+        self._sampled_controllers[f"{name} controller" if is_element else name] = SampledController(
+            name, checked_period, law, targets, units, input_names, initial_state
         )
 
 

@@ -11,15 +11,26 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.multibody import bushings, joint_forces, loads, point_forces
-from livens.multibody.body import Body, parse_point
+from livens.multibody import bushings, force_laws, joint_forces, loads, point_forces
+from livens.multibody.body import Body, MovingMarker, parse_direction, parse_point
 from livens.multibody.body_elements import AttachmentPoint
 from livens.multibody.builder.base import ModelBase
 from livens.multibody.force_outputs import BodyWrenchOutputs, CableOutputs, JointForceOutputs, PointToPointOutputs
-from livens.multibody.inputs import Input, Law, TimeLaw, check_joint_law, joint_law, time_law
+from livens.multibody.inputs import (
+    Input,
+    Law,
+    TimeLaw,
+    check_joint_law,
+    check_law,
+    joint_law,
+    named_law,
+    symbols_of,
+    time_law,
+)
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.joint_stops import JointStop
+from livens.multibody.wheel import Wheel
 from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_number, check_positive
 
@@ -60,6 +71,12 @@ class ForceMethods(ModelBase):
         >>> round(float(mb.simulate(t_end=0.1, h=0.01)["coil.tension"][-1]), 9)
         19.62
         """
+        if isinstance(point_a, MovingMarker) or isinstance(point_b, MovingMarker):
+            values = dict(
+                stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
+                length=check_nonnegative(f"{name}: the length", self._reference_length(point_a, point_b, free_length)),
+            )
+            return self.force_law(name, point_a, point_b, potential=_spring_energy, parameters=values)
         ends, checked_length = (
             self._attachments(name, point_a, point_b),
             self._reference_length(point_a, point_b, free_length),
@@ -92,6 +109,9 @@ class ForceMethods(ModelBase):
         Element
             Force element.
         """
+        if isinstance(point_a, MovingMarker) or isinstance(point_b, MovingMarker):
+            values = dict(viscosity=check_nonnegative(f"{name}: the damping", damping))
+            return self.force_law(name, point_a, point_b, _damper_force, parameters=values)
         ends = self._attachments(name, point_a, point_b)
         element = self._add_force_element(name, point_forces.damper(*ends, damping), "damper", point_a, point_b)
         self._force_outputs.append(
@@ -132,6 +152,117 @@ class ForceMethods(ModelBase):
         check_nonnegative(f"{name}: the damping", damping)  # before the spring is added
         spring = self.spring(name, point_a, point_b, stiffness=stiffness, free_length=free_length)
         return spring, self.damper(f"{name} damper", point_a, point_b, damping=damping)
+
+    def marker(self, name: str, *, position: ModelFunction) -> MovingMarker:
+        """Return a point in space that moves as a function of time, such as a point of a road or of a shaker.
+
+        The marker can be an end of springs, dampers and force laws. Its motion supplies energy.
+
+        Parameters
+        ----------
+        name : str
+            Name of the marker.
+        position : callable
+            Position in m, a function of time with the shape of a point.
+
+        Returns
+        -------
+        MovingMarker
+            Moving marker.
+
+        Raises
+        ------
+        InputError
+            If `position` is not a function of time that returns a point.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> from livens import math as m
+        >>> mb = lv.Multibody()
+        >>> wheel = mb.particle("wheel", at=[0, 0, 0.5], mass=1.0)
+        >>> road = mb.marker("road", position=lambda t: [0, 0, 0.1 * m.sin(t)])
+        >>> tyre = mb.spring("tyre", road, wheel, stiffness=1e4)
+        """
+        self._claim_name(name)
+        if not callable(position):
+            raise InputError(f"{name}: the position must be a function of time, got {position!r}; see body.point")
+        law = time_law(f"{name}: the position", position, "command", (self.dimension,))
+        return MovingMarker(name, lambda t: law.function(t, None))
+
+    def force_law(
+        self,
+        name: str,
+        point_a: Any,
+        point_b: Any,
+        force: ModelFunction | None = None,
+        *,
+        potential: ModelFunction | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
+    ) -> Element:
+        """Add a force between two points, along the line through them, by a law of their distance.
+
+        Results: ``name.tension`` (N, positive in tension) and ``name.length`` (m). A force that depends on the length
+        only conserves the energy exactly if it is given as `potential`.
+
+        Parameters
+        ----------
+        name : str
+            Name of the force.
+        point_a, point_b : Marker, MovingMarker, Body or array_like
+            Points: of a body (a body stands for its centre of mass), or in space. At least one belongs to a body.
+        force : callable, optional
+            Tension in N: a function of some of ``length``, ``rate``, ``t`` and ``k`` (the parameters).
+        potential : callable, optional
+            Potential energy in J: a function of ``length`` and ``k``. It adds to `force`.
+        parameters : mapping of str to float, optional
+            Parameters of the law.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If there is neither a force nor a potential, or a law has other arguments or no scalar value.
+
+        Examples
+        --------
+        A spring that only pushes, and a damper of the square of the rate:
+
+        >>> import livens as lv
+        >>> from livens import math as m
+        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
+        >>> ball = mb.particle("ball", at=[0, 0, 1], mass=1.0)
+        >>> stop = mb.force_law(
+        ...     "stop", ball, [0, 0, 0], lambda length, rate: -2.0 * rate * abs(rate),
+        ...     potential=lambda length: 500 * m.maximum(1 - length, 0) ** 2,
+        ... )
+        >>> run = mb.simulate(t_end=0.1, h=1e-3)
+        """
+        if force is None and potential is None:
+            raise InputError(f"{name}: a force law needs a force or a potential")
+        law_parameters = dict(parameters or {})
+        laws: dict[str, Any] = {}
+        for role, law, arguments in (
+            ("force", force, force_laws.FORCE_ARGUMENTS),
+            ("potential", potential, force_laws.POTENTIAL_ARGUMENTS),
+        ):
+            if law is None:
+                continue
+            if not callable(law):
+                raise InputError(f"{name}: the {role} must be a function, got {law!r}")
+            check_law(f"{name}: the {role}", law, arguments, (), symbols_of(law_parameters))
+            laws[role] = named_law(law, arguments)
+        motion = tuple(x.position if isinstance(x, MovingMarker) else None for x in (point_a, point_b))
+        ends = self._attachments(name, point_a, point_b, may_move=True)
+        element = force_laws.point_force(*ends, **laws, motion=(motion[0], motion[1]), parameters=law_parameters)
+        self._add_force_element(name, element, "force_law", point_a, point_b)
+        sides = self._body_and_point(point_a), self._body_and_point(point_b)
+        self._force_outputs.append((name, PointToPointOutputs(element, *sides, (motion[0], motion[1]))))
+        return element
 
     def gravitation(
         self, name: str, body_a: Body, body_b: Body, *, constant: float = point_forces.GRAVITATION
@@ -670,7 +801,10 @@ class ForceMethods(ModelBase):
     def wrench(
         self, name: str, body: Body, *, force: Any = None, torque: Any = None, at: Any = None, frame: str = "space"
     ) -> None:
-        """Apply a force at a point and a torque to a body, constant or as functions of time.
+        """Apply a force at a point and a torque to a body: constant, or functions of time and of the state of the body.
+
+        A function may have the arguments ``t``, ``position`` and ``velocity`` (of the point `at`, in space),
+        ``rotation`` (matrix of the body axes as columns) and ``omega`` (angular velocity, in space).
 
         Results: ``name.force`` (N) and ``name.torque`` (N m), in space.
 
@@ -681,9 +815,9 @@ class ForceMethods(ModelBase):
         body : Body
             Loaded body.
         force : array_like or callable, optional
-            Force in N, or a function of time.
+            Force in N, or a function of some of the arguments above.
         torque : array_like, float or callable, optional
-            Torque in N m with components in space, or a function of time; one number in the plane.
+            Torque in N m with components in space, or such a function; one number in the plane.
         at : array_like or Marker, optional
             Point of application in the reference configuration, in m; by default the centre of mass.
         frame : {"space", "body"}, default "space"
@@ -699,11 +833,15 @@ class ForceMethods(ModelBase):
             raise InputError(f"{name}: a wrench needs a force or a torque on a body")
         laws: dict[str, TimeLaw] = {}
         elements: dict[str, Element] = {}  # both elements are checked before one is added
-        if force is not None:
+        local_position = None if at is None else body.to_local(parse_point(name, at, self.dimension))
+        for kind, value in dict(force=force, torque=torque).items():
+            if value is not None and loads.depends_on_state(value):
+                laws[kind] = TimeLaw(value, {}, {})
+                elements[kind] = loads.state_load(body.element, value, kind == "force", local_position, frame)
+        if force is not None and "force" not in elements:
             laws["force"] = law = time_law(f"{name}: force", force, "command", (self.dimension,))
-            local_position = None if at is None else body.to_local(parse_point(name, at, self.dimension))
             elements["force"] = loads.force(body.element, law, at=local_position, frame=frame)
-        if torque is not None:
+        if torque is not None and "torque" not in elements:
             size = 1 if self.dimension == 2 else 3
             laws["torque"] = law = time_law(f"{name}: torque", torque, "command", (size,))
             elements["torque"] = loads.torque(body.element, law)
@@ -711,6 +849,64 @@ class ForceMethods(ModelBase):
             self._add_force_element(name if quantity == next(iter(elements)) else f"{name} torque", element)
             self._register_inputs(element, laws[quantity].inputs)
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
+
+    def wheel(
+        self, name: str, body: Body, axis: Any, inertia: float, *, rate: float = 0.0, torque: Any = 0.0
+    ) -> Element:
+        """Add a wheel to a body: a flywheel, reaction wheel or gyroscope, as a gyrostat.
+
+        The wheel has one coordinate, its spin, and no pose: at any rate the step size is that of the body alone.
+        Energy and the angular momentum of body and wheel are conserved exactly. Results: ``name.rate`` (rad/s),
+        relative to the body, and ``name.momentum`` (N m s) about the axis.
+
+        Parameters
+        ----------
+        name : str
+            Name of the wheel.
+        body : Body
+            Body that carries the wheel. Its mass and inertia contain those of the wheel, except for the inertia about
+            the axis of the wheel.
+        axis : array_like or str
+            Axis of the wheel in the reference configuration: a vector, or "x", "y" or "z".
+        inertia : float
+            Moment of inertia of the wheel about its axis, in kg m^2.
+        rate : float, default 0
+            Initial angular rate relative to the body in rad/s.
+        torque : float, callable or Input, default 0
+            Torque of the motor on the wheel in N m: a constant, a function of time or an input. The opposite torque
+            acts on the body.
+
+        Returns
+        -------
+        Element
+            Force element.
+
+        Raises
+        ------
+        InputError
+            If the model is planar, or the body is the ground or a particle.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=None)
+        >>> bus = mb.body("bus", mass=100.0, inertia=[20.0, 25.0, 30.0])
+        >>> wheel = mb.wheel("wheel", bus, "z", 0.05, rate=314.0, torque=0.02)
+        >>> run = mb.simulate(t_end=1.0, h=0.01)
+        >>> print(f"{run['wheel.momentum'][-1] - run['wheel.momentum'][0]:.6f}")
+        0.020000
+        """
+        self._check_body(name, body)
+        if self.dimension == 2 or body.element is None or not body.element.parametrisation.has_orientation:
+            raise InputError(f"{name}: a wheel needs a rigid body in space that carries it")
+        direction = body.reference_rotation.T @ parse_direction(f"{name}: axis", axis, 3)
+        law = time_law(f"{name}: torque", torque, "command")
+        moment, start = check_positive(f"{name}: inertia", inertia), check_number(f"{name}: rate", rate)
+        wheel = Wheel.of_body(name, body, direction, moment, start, law)
+        self._add_force_element(name, wheel.element)
+        self._register_inputs(wheel.element, law.inputs)
+        self._wheels[name] = wheel
+        return wheel.element
 
     def observe(self, name: str, expression: ModelFunction) -> None:
         """Define a user output: a function of the coordinates and velocities of the system.
@@ -726,6 +922,14 @@ class ForceMethods(ModelBase):
         if not callable(expression):
             raise InputError(f"{name}: an observed quantity must be a function of q and v, got {expression!r}")
         self._user_outputs[name] = expression
+
+
+def _spring_energy(length: Any, k: Any) -> Any:
+    return 0.5 * k.stiffness * (length - k.length) ** 2
+
+
+def _damper_force(rate: Any, k: Any) -> Any:
+    return k.viscosity * rate
 
 
 def _spatial_matrix(context: str, value: Any) -> np.ndarray:

@@ -14,18 +14,24 @@ from livens.errors import InputError
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.models.contact_detection import (
     ENERGY_TERMS,
+    SPHERE_PARAMETERS,
     ClassPairPoint,
     CollisionProxy,
     ContactGroupData,
     DetectedContacts,
+    SphereContact,
 )
 from livens.models.element import Element
 from livens.models.system import System
 from livens.multibody.contacts import dissipation as resisting
 from livens.multibody.contacts.checks import GOOD_STEPS_PER_COLLISION, MIN_CHECKED_SPEED, MIN_STEPS_PER_COLLISION
 from livens.multibody.contacts.dissipation import Friction
+from livens.multibody.contacts.geometry.half_space import HalfSpaceDistance
+from livens.multibody.contacts.geometry.signed_distance import SphereOnSurface
+from livens.multibody.contacts.geometry.sphere import SphereDistance
 from livens.multibody.contacts.narrow_phase import ContactPoint, contact_points
 from livens.multibody.contacts.normal_laws.base import NormalLaw
+from livens.multibody.contacts.normal_laws.power import PowerLaw
 from livens.multibody.contacts.pair_contact import MAX_INITIAL_PENETRATION, reduced_mass
 from livens.multibody.contacts.shapes import CollisionShape, HalfSpace
 from livens.multibody.contacts.visuals import static_visual
@@ -196,6 +202,34 @@ class ContactGroup:
         out = ca.cse(ca.densify(ca.vertcat(force, stored, *dissipated)))
         return ca.Function("touch", [q, v, k], [out]), ca.Function("gap", [q, v, k], [m.to_casadi(gap)])
 
+    def sphere_contact(
+        self, contact_point: ContactPoint, plane: np.ndarray | None, pair_parameters: Parameters
+    ) -> SphereContact | None:
+        """Return the parameters of the hand-written kernel of spheres; None for other contacts."""
+        a, b, shared = contact_point.body_a, contact_point.body_b, self.element.parameters
+        geometry, law = contact_point.geometry, self.law
+        if (
+            not isinstance(geometry, SphereOnSurface)
+            or not isinstance(law, PowerLaw)
+            or law.exponent not in (1.0, 1.5)
+            or a.dimension != 3
+            or contact_point.uses_rotation_a
+            or any(len(body.coordinates) not in (0, 12) for body in (a, b))
+            or {"pivoting", "rolling"} & set(shared.values)
+        ):
+            return None
+        if plane is None and (
+            geometry.surface != SphereDistance() or contact_point.uses_rotation_b or b.element is None
+        ):
+            return None
+        if plane is not None and geometry.surface != HalfSpaceDistance():
+            return None
+        names = [*pair_parameters.values, *shared.values]
+        if any(np.size(value) != 1 for value in (*pair_parameters.values.values(), *shared.values.values())):
+            return None
+        indices = tuple(names.index(name) if name in names else -1 for name in SPHERE_PARAMETERS)
+        return SphereContact(law.exponent, indices, plane)
+
     # -- evaluation in a run ------------------------------------------------------------------------------------------
     def _contacts_of(self, run: Any) -> tuple[DetectedContacts, int]:
         contacts = getattr(run.system, "external_force", None)
@@ -270,12 +304,14 @@ def build_detected_contacts(system: System, model: ModelBase) -> DetectedContact
                     kernels.append(function)
                     gaps.append(gap)
                 pair = first_class + a, first_class + b
+                other_shape = shape_a if swapped else shape_b
+                sphere = contact_group.sphere_contact(contact_point, _plane(other_shape), pair_parameters)
                 class_pair_points.setdefault(pair, []).append(
-                    ClassPairPoint(functions[key], swapped, pair_parameters.vector())
+                    ClassPairPoint(functions[key], swapped, pair_parameters.vector(), sphere)
                 )
                 if a != b:
                     class_pair_points.setdefault((pair[1], pair[0]), []).append(
-                        ClassPairPoint(functions[key], not swapped, pair_parameters.vector())
+                        ClassPairPoint(functions[key], not swapped, pair_parameters.vector(), sphere)
                     )
         first_class += len(contact_group._shape_classes)
     connected = [(bodies[id(shape_a.body_a)], bodies[id(shape_a.body_b)]) for shape_a in model.connections.values()]
@@ -285,13 +321,18 @@ def build_detected_contacts(system: System, model: ModelBase) -> DetectedContact
     )
 
 
+def _plane(shape: CollisionShape) -> np.ndarray | None:
+    """Return normal and offset of a fixed plane; None for other shapes."""
+    if not isinstance(shape, HalfSpace) or shape.body.element is not None:
+        return None
+    normal = shape.reference_axes[:, -1]
+    return np.append(normal, normal @ shape.reference_position)
+
+
 def _collision_proxy(
     shape: CollisionShape, shape_class: int, group: int, body: int, index: Mapping[str, int]
 ) -> CollisionProxy:
-    plane = None
-    if isinstance(shape, HalfSpace) and shape.body.element is None:
-        normal = shape.reference_axes[:, -1]
-        plane = np.append(normal, normal @ shape.reference_position)
+    plane = _plane(shape)
     dofs = [index[str(c)] for c in shape.body.coordinates]
     first_dof = dofs[0] if dofs else 0
     assert dofs == list(range(first_dof, first_dof + len(dofs)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens.errors import InputError
@@ -85,16 +85,34 @@ def penetration(gap: ScalarLike) -> ScalarLike:
     return m.maximum(-gap, 0.0)
 
 
+def hunt_crossley_force(elastic: Any, dissipation: Any, depth_rate: Any) -> Any:
+    """Return the normal force ``elastic max(0, 1 + dissipation depth_rate)``, which is never tensile."""
+    return elastic * m.maximum(0.0, 1 + dissipation * depth_rate)
+
+
+def hunt_crossley_potential(dissipation: Any, depth_rate: Any) -> Any:
+    """Return the dissipation potential of unit elastic force: the integral of ``max(-1, dissipation depth_rate)``."""
+    free = -depth_rate - 0.5 / dissipation
+    return m.where(dissipation * depth_rate > -1.0, 0.5 * dissipation * depth_rate**2, free)
+
+
+def friction_force(load: Any, slip: Vector, coefficient: Any, slip_tolerance: Any) -> Vector:
+    """Return the regularised Coulomb force of a slip velocity: minus the gradient of `friction_potential`."""
+    return -(coefficient * load / m.sqrt(m.dot(slip, slip) + slip_tolerance**2)) * slip
+
+
+def friction_potential(coefficient: Any, slip: Vector, slip_tolerance: Any) -> Any:
+    """Return the dissipation potential of regularised Coulomb friction for a unit load."""
+    return coefficient * m.sqrt(m.dot(slip, slip) + slip_tolerance**2)
+
+
 @functools.cache
 def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
     """Return the Hunt-Crossley dissipation: the normal force is ``elastic max(0, 1 + damping depth rate)``."""
 
     def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         load = law.force(penetration(geometry.gap_at(a, b, q, k)), k)
-        s = -geometry.gap_rate(a, b, q, v, k)
-        # the integral of max(-1, damping s): the normal force is never tensile
-        free = -s - 0.5 / k.damping
-        return load * m.where(k.damping * s > -1.0, 0.5 * k.damping * s**2, free)
+        return load * hunt_crossley_potential(k.damping, -geometry.gap_rate(a, b, q, v, k))
 
     return dissipation
 
@@ -106,7 +124,7 @@ def sliding(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Param
     def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
         gap, normal, point = geometry.contact_frame(a, b, q, k)
         along = slip_velocity(a, b, q, v, normal, point)
-        return k.friction * law.force(penetration(gap), k) * m.sqrt(m.dot(along, along) + k.smooth**2)
+        return law.force(penetration(gap), k) * friction_potential(k.friction, along, k.smooth)
 
     return dissipation
 

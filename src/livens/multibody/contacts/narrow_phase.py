@@ -13,11 +13,13 @@ from livens.multibody.body import Body
 from livens.multibody.contacts.geometry.capsule_pair import CapsulePair
 from livens.multibody.contacts.geometry.ellipsoid import EllipsoidOnPlane
 from livens.multibody.contacts.geometry.pair_geometry import PairGeometry
-from livens.multibody.contacts.geometry.signed_distance import SphereOnSurface
+from livens.multibody.contacts.geometry.segment import SegmentOnSurface
+from livens.multibody.contacts.geometry.signed_distance import LocalDistance, SphereOnSurface
 from livens.multibody.contacts.shapes import (
     Box,
     Capsule,
     CollisionShape,
+    ConvexMesh,
     Ellipsoid,
     HalfSpace,
     HollowCylinder,
@@ -48,17 +50,24 @@ def contact_points(name: str, shape_a: CollisionShape, shape_b: CollisionShape) 
     if shape_a.body.dimension != shape_b.body.dimension:
         raise InputError(f"{name}: one body is in the plane, the other in space")
     for shape, other in ((shape_a, shape_b), (shape_b, shape_a)):
-        if isinstance(shape, Ellipsoid) and isinstance(other, HalfSpace):
-            return [_ellipsoid_point(shape, other)]
+        if isinstance(other, HalfSpace) and shape.support_ellipsoids():
+            return [_ellipsoid_point(shape, other, *ellipsoid) for ellipsoid in shape.support_ellipsoids()]
     if isinstance(shape_a, Capsule) and isinstance(shape_b, Capsule):
         return [_capsule_point(shape_a, shape_b)]
-    if isinstance(shape_a, Box) and isinstance(shape_b, Box):
-        # corners of each box against the faces of the other
+    polyhedra = Box, ConvexMesh
+    if isinstance(shape_a, polyhedra) and isinstance(shape_b, polyhedra):
+        # corners of each polyhedron against the faces of the other
         return [*_sphere_surface_points(shape_a, shape_b), *_sphere_surface_points(shape_b, shape_a)]
     for shape, other in ((shape_a, shape_b), (shape_b, shape_a)):
         if _can_be_sampled(shape, other):
             return _sphere_surface_points(shape, other)
-    raise InputError(f"{name}: contact of {shape_a.label} with {shape_b.label} is not supported")
+        if isinstance(shape, Capsule) and isinstance(other, (*polyhedra, Ellipsoid)):
+            return _segment_points(shape, other)
+    raise InputError(
+        f"{name}: contact of {shape_a.label} with {shape_b.label} is not supported. Spheres and points touch all "
+        "shapes; planes touch all shapes except planes and hollow ones; boxes, meshes and capsules touch one another, "
+        "and the insides of spheres and tubes; capsules touch ellipsoids"
+    )
 
 
 def _can_be_sampled(shape: CollisionShape, other: CollisionShape) -> bool:
@@ -68,7 +77,9 @@ def _can_be_sampled(shape: CollisionShape, other: CollisionShape) -> bool:
     if isinstance(shape, (Sphere, PointCloud)):
         return True
     # ends and corners touch first on flat and hollow surfaces
-    return isinstance(other, (HalfSpace, HollowSphere, HollowCylinder)) and isinstance(shape, (Box, Capsule))
+    return isinstance(other, (HalfSpace, HollowSphere, HollowCylinder)) and isinstance(
+        shape, (Box, Capsule, ConvexMesh)
+    )
 
 
 def _sphere_surface_points(shape: CollisionShape, other: CollisionShape) -> list[ContactPoint]:
@@ -103,6 +114,19 @@ def _capsule_point(shape: Capsule, other: Capsule) -> ContactPoint:
     return ContactPoint(CapsulePair(), shape.body, other.body, sizes, constants)
 
 
-def _ellipsoid_point(shape: Ellipsoid, plane: HalfSpace) -> ContactPoint:
-    constants = dict(X=shape.local_position, A=shape.axes, Y=plane.local_position, B=plane.axes)
-    return ContactPoint(EllipsoidOnPlane(), shape.body, plane.body, dict(shape.sizes), constants)
+def _ellipsoid_point(
+    shape: CollisionShape, plane: HalfSpace, position: np.ndarray, half: np.ndarray, reach: float
+) -> ContactPoint:
+    constants = dict(A=shape.axes, X=position, Y=plane.local_position, B=plane.axes, reach=reach)
+    return ContactPoint(EllipsoidOnPlane(), shape.body, plane.body, dict(half=half), constants)
+
+
+def _segment_points(shape: Capsule, other: CollisionShape) -> list[ContactPoint]:
+    surface = other.surface
+    assert isinstance(surface, LocalDistance)
+    constants = dict(X=shape.local_position, E=shape.direction, Y=other.local_position, B=other.axes)
+    sizes = dict(length=shape.sizes["half"], reach=shape.sizes["radius"], **other.sizes)
+    return [
+        ContactPoint(SegmentOnSurface(surface, deepest), shape.body, other.body, sizes, constants)
+        for deepest in (True, False)
+    ]

@@ -15,7 +15,7 @@ from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.models.quantity import AppliedForce, Quantity
 from livens.models.system import System
 from livens.multibody.contacts.contact_group import ContactGroup
-from livens.multibody.contacts.dissipation import Friction, penetration
+from livens.multibody.contacts.dissipation import Friction, friction_force, hunt_crossley_force, penetration
 from livens.multibody.contacts.geometry.pair_geometry import SQRT_EPS, slip_velocity
 from livens.multibody.contacts.narrow_phase import contact_points
 from livens.multibody.contacts.pair_contact import ContactPointElements, PairContact
@@ -207,12 +207,12 @@ def _point_force_function(
     elastic = contact.law.force(penetration(gap), k)
     normal_magnitude = elastic
     if contact.dissipation:
-        normal_magnitude = elastic * m.maximum(1.0 - k.damping * geometry.gap_rate(a, b, Q, V, k), 0.0)
+        normal_magnitude = hunt_crossley_force(elastic, k.damping, -geometry.gap_rate(a, b, Q, V, k))
     slip_v = slip_velocity(a, b, Q, V, normal, point)
     f: Friction | None = contact.friction
     friction = 0.0 * slip_v
     if f is not None and f.coefficient:
-        friction = k.friction * elastic / m.sqrt(m.dot(slip_v, slip_v) + k.smooth**2) * slip_v
+        friction = -friction_force(elastic, slip_v, k.friction, k.smooth)
     # forces on the second body of the contact point; those on the first have the opposite sign
     outputs = [-normal_magnitude * normal, friction, -gap, slip_v, normal_magnitude, point]
     return ca.Function("contact", [q, v, ca.vertcat(*symbols)], [ca.densify(m.to_casadi(m.array(x))) for x in outputs])

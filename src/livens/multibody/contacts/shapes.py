@@ -14,13 +14,20 @@ from livens.multibody.body_constraint import snap_to_axes
 from livens.multibody.contacts.geometry.box import BoxDistance
 from livens.multibody.contacts.geometry.capsule import CapsuleDistance
 from livens.multibody.contacts.geometry.cylinder import CylinderDistance
+from livens.multibody.contacts.geometry.ellipsoid import EllipsoidDistance
 from livens.multibody.contacts.geometry.half_space import HalfSpaceDistance
 from livens.multibody.contacts.geometry.height_field import HeightFieldDistance
+from livens.multibody.contacts.geometry.polyhedron import PolyhedronDistance
 from livens.multibody.contacts.geometry.signed_distance import SignedDistance
 from livens.multibody.contacts.geometry.sphere import SphereDistance
 from livens.multibody.contacts.geometry.torus import TorusDistance
 from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array, check_nonnegative, check_positive
+
+#: Largest number of vertices of a convex mesh: each touches a plane by its own contact point.
+MAX_HULL_VERTICES = 200
+#: Bulge of flat ends and rings on a plane, relative to the radius. A flat end has a unique lowest point in every pose.
+RELATIVE_BULGE = 1e-3
 
 
 class CollisionShape:
@@ -111,6 +118,17 @@ class CollisionShape:
         -------
         list of tuple of (ndarray, float)
             Body-fixed centres from the centre of mass, and radii, in m.
+        """
+        return []
+
+    def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Return the ellipsoids that touch a plane: none by default.
+
+        Returns
+        -------
+        list of tuple of (ndarray, ndarray, float)
+            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
+            surface from the ellipsoid, in m.
         """
         return []
 
@@ -520,7 +538,10 @@ class Capsule(CollisionShape):
 
 
 class Cylinder(CollisionShape):
-    """Cylinder with flat ends, in contact with spheres and points.
+    """Cylinder with flat ends, in contact with spheres, points and planes.
+
+    On a plane it touches with one point of each rim. The ends are slightly convex there: the bulge is
+    `RELATIVE_BULGE` times the radius.
 
     Parameters
     ----------
@@ -566,6 +587,20 @@ class Cylinder(CollisionShape):
         """
         return float(min(self.sizes["radius"], self.sizes["half"]))
 
+    def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Return the ellipsoids that touch a plane: flat ones at both ends, which replace the discs.
+
+        Returns
+        -------
+        list of tuple of (ndarray, ndarray, float)
+            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
+            surface from the ellipsoid, in m.
+        """
+        radius = float(self.sizes["radius"])
+        half = np.array([radius, radius, RELATIVE_BULGE * radius])
+        arm = (float(self.sizes["half"]) - half[2]) * self.axes[:, -1]
+        return [(snap_to_axes(self.local_position + sign * arm), half, 0.0) for sign in (-1.0, 1.0)]
+
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
         """Return the principal curvatures at the contact: those of the lateral surface, zero on the ends.
 
@@ -604,6 +639,17 @@ class HollowCylinder(Cylinder):
     def __init__(self, body: Body, radius: float, at: Any = None, axis: Any = None) -> None:
         super().__init__(body, radius, 1.0, at, axis)
 
+    def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Return the ellipsoids that touch a plane: none.
+
+        Returns
+        -------
+        list of tuple of (ndarray, ndarray, float)
+            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
+            surface from the ellipsoid, in m.
+        """
+        return []
+
     @property
     def characteristic_size(self) -> float:
         """Characteristic size: radius.
@@ -632,7 +678,9 @@ class HollowCylinder(Cylinder):
 
 
 class Torus(CollisionShape):
-    """Torus, in contact from outside.
+    """Torus, in contact from outside with spheres, points and planes.
+
+    On a plane its centre line is slightly convex: the bulge is `RELATIVE_BULGE` times its radius.
 
     Parameters
     ----------
@@ -683,6 +731,19 @@ class Torus(CollisionShape):
         """
         return float(self.sizes["tube"])
 
+    def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Return the ellipsoids that touch a plane: a flat one with the radius of the tube around it.
+
+        Returns
+        -------
+        list of tuple of (ndarray, ndarray, float)
+            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
+            surface from the ellipsoid, in m.
+        """
+        ring = float(self.sizes["ring"])
+        half = np.array([ring, ring, RELATIVE_BULGE * ring])
+        return [(self.local_position, half, float(self.sizes["tube"]))] if self._sign > 0 else []
+
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
         """Return the principal curvatures at the contact: across the tube, and along the ring.
 
@@ -730,7 +791,7 @@ class Groove(Torus):
 
 
 class Ellipsoid(CollisionShape):
-    """Ellipsoid, in contact with planes.
+    """Ellipsoid, in contact with planes, spheres and points.
 
     Parameters
     ----------
@@ -745,6 +806,7 @@ class Ellipsoid(CollisionShape):
     """
 
     label = "an ellipsoid"
+    surface = EllipsoidDistance()
 
     def __init__(
         self, body: Body, half: ArrayLike, at: ArrayLike | None = None, rotation: ArrayLike | None = None
@@ -767,8 +829,30 @@ class Ellipsoid(CollisionShape):
         """
         return float(self.sizes["half"].min())
 
+    @property
+    def bounding_radius(self) -> float:
+        """Bounding radius: longest semi-axis.
+
+        Returns
+        -------
+        float
+            Radius in m.
+        """
+        return float(self.sizes["half"].max())
+
+    def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
+        """Return the ellipsoids that touch a plane: the ellipsoid.
+
+        Returns
+        -------
+        list of tuple of (ndarray, ndarray, float)
+            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
+            surface from the ellipsoid, in m.
+        """
+        return [(self.local_position, self.sizes["half"], 0.0)]
+
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: those at the vertex closest to the normal of the plane.
+        """Return the principal curvatures at the contact: those at the vertex closest to the normal.
 
         Parameters
         ----------
@@ -780,7 +864,8 @@ class Ellipsoid(CollisionShape):
         sequence of float
             Curvatures in the two principal planes in 1/m; negative for concave surfaces.
         """
-        normal = other.reference_axes[:, -1]
+        is_plane = isinstance(other, HalfSpace)
+        normal = other.reference_axes[:, -1] if is_plane else other.reference_position - self.reference_position
         i = int(np.argmax(np.abs(self.reference_axes.T @ normal)))
         half = self.sizes["half"]
         across = [half[i] / half[j] ** 2 for j in range(len(half)) if j != i]
@@ -858,6 +943,53 @@ class PointCloud(CollisionShape):
             Curvatures in the two principal planes in 1/m; negative for concave surfaces.
         """
         return (1 / self.radius,) * 2 if self.radius else super().curvatures(other)
+
+
+class ConvexMesh(PointCloud):
+    """Convex hull of points, such as the vertices of a mesh.
+
+    Its vertices touch planes, boxes, hollow shapes and other meshes; spheres touch its faces, edges and vertices.
+
+    Parameters
+    ----------
+    body : Body
+        Body or ground that the mesh belongs to.
+    points : array_like of shape (n_points, 3)
+        Points in the reference configuration, in m; those inside their convex hull are left out.
+
+    Raises
+    ------
+    InputError
+        If the points are not in space, lie in one plane, or have more than `MAX_HULL_VERTICES` vertices.
+    """
+
+    label = "a convex mesh"
+
+    def __init__(self, body: Body, points: ArrayLike) -> None:
+        from scipy.spatial import ConvexHull, QhullError  # slow import
+
+        super().__init__(body, points)
+        if body.dimension != 3:
+            raise InputError("a convex mesh belongs to a body in space")
+        local = np.array(self.local_positions)
+        try:
+            hull = ConvexHull(local)
+        except QhullError:
+            raise InputError(f"the points of a convex mesh on {body.name} lie in one plane") from None
+        if len(hull.vertices) > MAX_HULL_VERTICES:
+            raise InputError(
+                f"the convex mesh on {body.name} has {len(hull.vertices)} vertices, more than {MAX_HULL_VERTICES}: "
+                "use fewer points, or another shape"
+            )
+        self.local_positions = [local[i] for i in hull.vertices]
+        self.local_position = snap_to_axes(local[hull.vertices].mean(axis=0))
+        self.axes = np.eye(3)
+        triangles = []
+        for corners, equation in zip(hull.simplices, hull.equations, strict=True):
+            a, b, c = local[corners] - self.local_position
+            is_outward = np.cross(b - a, c - a) @ equation[:3] > 0
+            triangles.append(tuple(tuple(x.tolist()) for x in ((a, b, c) if is_outward else (a, c, b))))
+        self.surface = PolyhedronDistance(tuple(triangles))
 
 
 def default_shape(value: Any) -> CollisionShape:

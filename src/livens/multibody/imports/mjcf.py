@@ -12,6 +12,7 @@ from livens.multibody.imports.mjcf_defaults import Settings, read_with_includes
 from livens.multibody.imports.mjcf_equality_actuators import read_equality_and_actuators
 from livens.multibody.imports.mjcf_geoms import Geoms
 from livens.multibody.imports.mjcf_ignored import ignored_content
+from livens.multibody.imports.mjcf_keyframes import read_keyframe
 from livens.multibody.imports.robot_description import JointDof, Link, RigidTransform, RobotDescription
 from livens.multibody.imports.xml import XmlNode
 
@@ -20,10 +21,19 @@ _UNSUPPORTED = ("replicate", "attach", "composite", "flexcomp", "plugin")
 _SWITCHES = ("constraint", "equality", "frictionloss", "passive", "spring", "damper", "actuation")
 
 
-def read_mjcf(path: Path, strict: bool = True, actuators: bool = True) -> RobotDescription:
-    """Read the robot description of an MJCF file at its reference pose."""
+def read_mjcf(
+    path: Path,
+    strict: bool = True,
+    actuators: bool = True,
+    keyframe: str | int | None = None,
+    contacts: bool = False,
+) -> RobotDescription:
+    """Read the robot description of an MJCF file, with the chosen keyframe and its collision geometry if `contacts`.
+
+    Without a keyframe the description is that of the reference pose.
+    """
     root = read_with_includes(path, strict)
-    reader = _Reader(root, Settings(root), path.parent)
+    reader = _Reader(root, Settings(root), path.parent, contacts)
     for world in root.children_with_tag("worldbody"):
         reader._read_body_content(world, None, RigidTransform(), None)
     robot = reader.robot
@@ -32,12 +42,17 @@ def read_mjcf(path: Path, strict: bool = True, actuators: bool = True) -> RobotD
         for link in robot.links.values():
             link.mass = None if link.mass is None else link.mass.scaled(reader.settings.total_mass / total)
     read_equality_and_actuators(root, reader.settings, robot, reader.sites, reader.joint_ref, actuators)
-    robot.notes += ignored_content(root.document)
+    if keyframe is not None:
+        read_keyframe(root, robot, reader.joint_ref, keyframe)
+    if contacts:
+        reader.read_pairs(root)
+    robot.notes += ignored_content(root.document, contacts)
     return robot
 
 
 class _Reader:
-    def __init__(self, root: XmlNode, settings: Settings, folder: Path) -> None:
+    def __init__(self, root: XmlNode, settings: Settings, folder: Path, contacts: bool) -> None:
+        self.contacts = contacts
         self.settings = settings
         self.robot = RobotDescription(root.text("model", "MuJoCo model"), _gravity(root), fluid=_fluid(root))
         self.robot.balances_inertia = settings.balances_inertia
@@ -63,6 +78,9 @@ class _Reader:
                 self._geom_inertias.setdefault(name, []).append(mass.transformed(pose.position, pose.rotation))
             shapes = self.robot.shapes if link is None else link.shapes
             shapes += [shape.transformed(pose.point, pose.rotate) for shape in visuals]
+            if self.contacts:
+                collisions = self.robot.collisions if link is None else link.collisions
+                collisions += self.geoms.read_collision(child, pose)
         for child in node.children_with_tag("site"):
             self.settings.apply_defaults(child, childclass)
             site_pose = pose @ self.settings.pose(child)
@@ -87,6 +105,15 @@ class _Reader:
             raise child.error(f"<{child.tag}> is not supported: expand it in the file")
         for child in node.children_with_tag("body"):
             self._body(child, link, pose, childclass)
+
+    def read_pairs(self, root: XmlNode) -> None:
+        """Read the pairs of bodies that never collide, and the pairs of geoms that always do."""
+        for contact in root.children_with_tag("contact"):
+            for node in contact.children_with_tag("exclude"):
+                self.robot.excluded_pairs.add(frozenset((node.text("body1"), node.text("body2"))))
+                node.get("name")
+            for node in contact.children_with_tag("pair"):
+                self.robot.collision_pairs.add(frozenset((node.text("geom1"), node.text("geom2"))))
 
     def _body(self, node: XmlNode, parent: Link | None, pose: RigidTransform, childclass: str | None) -> None:
         robot = self.robot

@@ -6,6 +6,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.multibody.imports import link_inertia as solids
+from livens.multibody.imports.collision_geometry import CollisionGeometry, read_mjcf_collision
 from livens.multibody.imports.link_inertia import LinkInertia
 from livens.multibody.imports.mesh_files import MeshFiles
 from livens.multibody.imports.mesh_inertia import mesh_inertia
@@ -72,6 +73,20 @@ class Geoms:
         else:
             unit = lambda: (solids.capsule if geom_type == "capsule" else solids.cylinder)(size[0], 2 * size[1])  # noqa: E731
         return self._geom_inertia(node, pose, unit), _visuals(geom_type, pose, size, node.name)
+
+    def read_collision(self, node: XmlNode, pose: RigidTransform) -> list[CollisionGeometry]:
+        """Return the collision geometry of a geom, with the pose of its frame in the body."""
+        geom_type, size, points = node.choice("type", "sphere", _TYPES), np.zeros(0), np.zeros((0, 3))
+        if geom_type in ("hfield", "sdf"):
+            node.refuse(f"contact with a {geom_type} is not supported")
+            return []
+        if geom_type in ("mesh", "plane"):
+            local_pose = self.settings.pose(node)
+            if geom_type == "mesh":
+                points = self._mesh(node, node.get("mesh")).vertices
+        else:
+            local_pose, size = self._pose_and_size(node, geom_type)
+        return [read_mjcf_collision(node, pose @ local_pose, geom_type, size, points)]
 
     def _geom_inertia(self, node: XmlNode, pose: RigidTransform, unit: object) -> LinkInertia | None:
         """Return the inertia of a geom, from its mass if specified, otherwise from its density."""

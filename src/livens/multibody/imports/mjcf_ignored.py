@@ -47,13 +47,14 @@ _MESSAGES = {
     "clamp": "control and force ranges of actuators are not imported",
     "run": "simulation options of MuJoCo are not imported",
     "sensor": "sensors are not imported, see results by name and mb.sensor",
-    "keyframe": "stored states are not imported, see mb.initial",
+    "keyframe": "stored states are not imported unless keyframe= names one, see also mb.initial",
     "other": "not imported",
 }
 
 
-def ignored_content(document: TrackedDocument) -> list[str]:
+def ignored_content(document: TrackedDocument, contacts: bool = False) -> list[str]:
     """Return messages on ignored content, each with the elements and attributes concerned."""
+    messages = _MESSAGES | ({"contact": "properties of contacts that are not imported"} if contacts else {})
     by_category: dict[str, list[str]] = {}
     for (tag, inner), count in document.unread().items():
         item = f"{tag} {inner[1:]}" if inner.startswith("@") else f"<{inner}>"
@@ -61,12 +62,12 @@ def ignored_content(document: TrackedDocument) -> list[str]:
             f"{item} ({count} times)" if count > 1 else item
         )
     order = [category for category in _MESSAGES if category in by_category]
-    if "geom" in {node.tag for node in document.root.iterate()} and "contact" not in order:
+    if not contacts and "geom" in {node.tag for node in document.root.iterate()} and "contact" not in order:
         return [
-            _MESSAGES["contact"],
-            *(f"{_MESSAGES[category]}: {', '.join(by_category[category])}" for category in order),
+            messages["contact"],
+            *(f"{messages[category]}: {', '.join(by_category[category])}" for category in order),
         ]
-    return [f"{_MESSAGES[category]}: {', '.join(by_category[category])}" for category in order]
+    return [f"{messages[category]}: {', '.join(by_category[category])}" for category in order]
 
 
 def _category(tag: str, inner: str, attribute: bool) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from livens.multibody.imports.link_inertia import LinkInertia
 from livens.multibody.imports.orientations import from_axis_angle
 from livens.multibody.imports.xml import XmlNode
 from livens.scene.shapes import Shape
+
+if TYPE_CHECKING:
+    from livens.multibody.imports.collision_geometry import CollisionGeometry
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +97,7 @@ class Link:
     mass: LinkInertia | None = None
     shapes: list[Shape] = field(default_factory=list)
     frames: dict[str, RigidTransform] = field(default_factory=dict)
+    collisions: list[CollisionGeometry] = field(default_factory=list)
     #: Part of the weight that is compensated by a force at the centre of mass.
     gravity_compensation: float = 0.0
 
@@ -155,6 +160,20 @@ class Actuator:
 
 
 @dataclass(eq=False)
+class Keyframe:
+    """Stored state: coordinates relative to the reference pose and rates of joints, velocities of free links, controls.
+
+    Velocities of a free link are those of its frame, in space.
+    """
+
+    name: str
+    node: XmlNode
+    joints: dict[str, tuple[float, float]] = field(default_factory=dict)
+    free_links: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    controls: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
 class RobotDescription:
     """Robot description of a file; `notes` list content that was ignored or changed."""
 
@@ -164,6 +183,10 @@ class RobotDescription:
     #: Visual shapes and frames of the ground.
     shapes: list[Shape] = field(default_factory=list)
     frames: dict[str, RigidTransform] = field(default_factory=dict)
+    #: Static collision geometry, excluded pairs of bodies, and pairs of shapes that collide whatever their filters are.
+    collisions: list[CollisionGeometry] = field(default_factory=list)
+    excluded_pairs: set[frozenset[str]] = field(default_factory=set)
+    collision_pairs: set[frozenset[str]] = field(default_factory=set)
     closures: list[LoopClosure] = field(default_factory=list)
     equalities: list[JointEquality] = field(default_factory=list)
     actuators: list[Actuator] = field(default_factory=list)
@@ -174,6 +197,8 @@ class RobotDescription:
     fluid: tuple[float, float] = (0.0, 0.0)
     #: Weighted sums of joint coordinates that are constant.
     tendon_equalities: list[TendonEquality] = field(default_factory=list)
+    #: State that the model starts from, if one of the file is chosen.
+    keyframe: Keyframe | None = None
 
     def poses(self) -> dict[str | None, RigidTransform]:
         """Return the reference poses of all links in the world; parents come first."""
@@ -183,13 +208,14 @@ class RobotDescription:
         return poses
 
     def initial_poses(self) -> dict[str | None, RigidTransform]:
-        """Return the poses of all links with the joint equalities satisfied."""
+        """Return the poses of all links in the keyframe, if any, with the joint equalities satisfied."""
+        stored = {} if self.keyframe is None else self.keyframe.joints
         equalities = {relation.follower: relation for relation in self.equalities}
 
         def value(name: str, visited: tuple[str, ...] = ()) -> float:
             equality = equalities.get(name)
             if equality is None:
-                return 0.0
+                return stored.get(name, (0.0, 0.0))[0]
             if name in visited:
                 raise equality.node.error(f"'{name}' follows itself: cyclic joint equality")
             return equality.offset + (

@@ -14,12 +14,14 @@ from livens.models.element import Element
 from livens.multibody import body_drag, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
+from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
 from livens.multibody.imports.robot_description import (
     Actuator,
     JointDof,
     JointEquality,
+    Keyframe,
     Link,
     LoopClosure,
     RigidTransform,
@@ -72,8 +74,14 @@ class MultibodyBuilder:
     """Builder that converts a robot description into an empty mechanism."""
 
     def __init__(
-        self, mb: Multibody, robot: RobotDescription, limit_stiffness: float | None, balances_inertia: bool
+        self,
+        mb: Multibody,
+        robot: RobotDescription,
+        limit_stiffness: float | None,
+        balances_inertia: bool,
+        contacts: ContactOptions | None = None,
     ) -> None:
+        self.contacts = contacts
         self.mb, self.robot, self.limit_stiffness = mb, robot, limit_stiffness
         self.balances_inertia = balances_inertia or robot.balances_inertia
         self.balanced: list[str] = []
@@ -82,6 +90,8 @@ class MultibodyBuilder:
         self.joints: dict[str, Joint] = {}
         self.non_scalar_joints: set[str] = set()
         self.inactive_limits: list[str] = []
+        #: Names of inputs by the name of the actuator in the file.
+        self.control_names: dict[str, str] = {}
 
     def build(self) -> None:
         robot = self.robot
@@ -104,7 +114,11 @@ class MultibodyBuilder:
         for actuator in robot.actuators:
             self._add_actuator(actuator)
         self._add_static_visuals()
+        if self.contacts is not None:
+            add_contacts(self, self.contacts)
         self._apply_initial_pose()
+        if robot.keyframe is not None:
+            self._apply_keyframe(robot.keyframe)
         skipped = next(iter(robot.links.values())).node.document.skipped if robot.links else []
         robot.notes += [f"ignored, although it changes the motion: {message}" for message in skipped]
         if self.balanced:
@@ -378,6 +392,7 @@ class MultibodyBuilder:
         element = mb.motor(joint, name=name, parameters=parameters, **{key: law})
         control.uses.append((element, "command"))
         mb._inputs[name] = control
+        self.control_names[actuator.name] = name
 
     def _add_loads_on_links(self) -> None:
         """Add the drag of a fluid, and forces that compensate weight, on all links that move."""
@@ -390,8 +405,8 @@ class MultibodyBuilder:
             centre = pose.point(inertia.centre)
             if density or viscosity:
                 name = self._unique_name(f"drag on {link.name}", "drag")
-                tensor = pose.rotation @ inertia.tensor @ pose.rotation.T
-                element = body_drag.fluid_drag(part, inertia.mass, tensor, centre, density, viscosity)
+                fluid = inertia.mass, inertia.tensor, pose.rotation, centre, density, viscosity
+                element = body_drag.fluid_drag(part, *fluid)
                 self.mb._add_force_element(name, element)
             if link.gravity_compensation and self.robot.gravity.any():
                 force = -link.gravity_compensation * inertia.mass * self.robot.gravity
@@ -446,11 +461,36 @@ class MultibodyBuilder:
                     _orthonormal(correction.rotation @ part.reference_rotation),
                 )
 
+    def _apply_keyframe(self, keyframe: Keyframe) -> None:
+        """Set the initial values of joints and free bodies, and the values of controls."""
+        mb, followers = self.mb, {equality.follower for equality in self.robot.equalities}
+        for name, (position, rate) in keyframe.joints.items():
+            joint = self.joints.get(name)
+            if joint is None:
+                if position or rate:
+                    keyframe.node.refuse(f"the joint '{name}' has no single coordinate: it cannot be set")
+            elif name not in followers:
+                if joint.joint_type.angle:
+                    mb.initial(joint, angle=position, rate=rate)
+                else:
+                    mb.initial(joint, position=position, velocity=rate)
+        for name, (velocity, omega) in keyframe.free_links.items():
+            body = self.clusters[name].part
+            assert body is not None
+            arm = body.reference_position - self.poses[name].position  # in the keyframe: bodies are at their start
+            mb.initial(body, velocity=velocity + np.cross(omega, arm), omega=omega)
+        for name, value in keyframe.controls.items():
+            control = mb._inputs[self.control_names[name]]
+            control.value = np.array(value)
+            for element, parameter in control.uses:
+                element.parameters.values[parameter] = np.array(value)
+
     def _unique_name(self, requested: str, category: str) -> str:
         """Return a unique name without dots; add a note if it differs from the name in the file."""
         mb = self.mb
         base = requested.replace(".", "_") or category
         taken = {"ground", *mb.bodies, *mb.connections, *mb.couplings, *mb._force_elements, *mb.joint_coordinates}
+        taken |= set(mb._pair_contacts)
         unique, number = base, 2
         while unique in taken:
             unique, number = (

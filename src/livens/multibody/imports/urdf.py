@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, MissingExtraError, suggestion
+from livens.multibody.imports.collision_geometry import CollisionGeometry
 from livens.multibody.imports.link_inertia import LinkInertia
 from livens.multibody.imports.mesh_files import MeshFiles
 from livens.multibody.imports.orientations import from_quaternion, from_rpy
@@ -23,16 +24,37 @@ _NO_LIMIT = 1e9
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-def read_urdf(path: Path, base: str, packages: Mapping[str, Path] | None, strict: bool = True) -> RobotDescription:
-    """Read the robot description of a URDF file; the root link is fixed to the ground unless the base is floating."""
-    root = read(path, strict=strict)
+def read_urdf(
+    path: Path, base: str, packages: Mapping[str, Path] | None, strict: bool = True, contacts: bool = False
+) -> RobotDescription:
+    """Read the robot description of a URDF file; the root link is fixed to the ground unless the base is floating.
+
+    With `contacts` it has collision geometry, and a horizontal ground through the origin.
+    """
+    root = read(path, strict=strict, raw=expand_xacro(path) if path.suffix == ".xacro" else None)
     if root.tag != "robot":
         raise root.error("not a URDF file: its root element is not <robot>")
-    return _Reader(root, MeshFiles(path.parent, packages)).robot(base)
+    robot = _Reader(root, MeshFiles(path.parent, packages), contacts).robot(base)
+    if contacts:
+        robot.collisions.append(CollisionGeometry("ground", "plane", RigidTransform()))
+    return robot
+
+
+def expand_xacro(path: Path) -> bytes:
+    """Return the URDF of a xacro file with the values of its arguments by default."""
+    try:
+        import xacro
+    except ImportError:
+        raise MissingExtraError("reading xacro files", "xacro") from None
+    try:
+        return bytes(xacro.process_file(str(path)).toxml(encoding="utf-8"))
+    except Exception as error:  # xacro evaluates expressions of the file
+        raise InputError(f"{path.name}: xacro: {type(error).__name__}: {error}") from error
 
 
 class _Reader:
-    def __init__(self, root: XmlNode, files: MeshFiles) -> None:
+    def __init__(self, root: XmlNode, files: MeshFiles, contacts: bool) -> None:
+        self.contacts = contacts
         self.root, self.files = root, files
         self.notes: list[str] = []
         self.collisions = 0
@@ -89,7 +111,10 @@ class _Reader:
         for visual in node.children_with_tag("visual"):
             link.shapes += self._drawable(visual)
         collisions = list(node.children_with_tag("collision"))
-        self.collisions += len(collisions)
+        if self.contacts:
+            link.collisions += [self._collision(collision, link.name, i) for i, collision in enumerate(collisions)]
+        else:
+            self.collisions += len(collisions)
         has_visuals = bool(link.shapes)
         for visual in collisions:
             if has_visuals:
@@ -176,6 +201,22 @@ class _Reader:
             node.document.mark_read(node)
             self.not_drawn.append(str(error))
             return []
+
+    def _collision(self, node: XmlNode, link_name: str, index: int) -> CollisionGeometry:
+        name = node.name or (f"{link_name} {index + 1}" if index else link_name)
+        pose = _origin(node)
+        self._read_visual(node)  # checks sizes and files
+        solid = next(
+            iter(node.required_child("geometry").children_with_tag("box", "cylinder", "sphere", "capsule", "mesh"))
+        )
+        if solid.tag == "mesh":
+            scale = solid.numbers("scale", (1, 3), np.ones(3))
+            points = self.files.mesh(solid.text("filename")).vertices * scale
+            return CollisionGeometry(name, "mesh", pose, node, points=points)
+        if solid.tag == "box":
+            return CollisionGeometry(name, "box", pose, node, np.array(solid.numbers("size", 3)) / 2)
+        size = [solid.positive("radius"), *([] if solid.tag == "sphere" else [solid.positive("length") / 2])]
+        return CollisionGeometry(name, solid.tag, pose, node, np.array(size))
 
     def _read_visual(self, node: XmlNode) -> list[Shape]:
         geometry, pose, name = node.required_child("geometry"), _origin(node), node.name

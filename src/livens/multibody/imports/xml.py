@@ -184,9 +184,9 @@ class TrackedDocument:
         return ignored
 
 
-def read(path: Path, document: TrackedDocument | None = None, strict: bool = True) -> XmlNode:
-    """Parse a file and return its root element; `document` is the including document, if any."""
-    raw = read_limited(path, "the file", _MAX_BYTES)
+def read(path: Path, document: TrackedDocument | None = None, strict: bool = True, raw: bytes | None = None) -> XmlNode:
+    """Parse a file, or `raw` content, and return its root element; `document` is the including document, if any."""
+    raw = read_limited(path, "the file", _MAX_BYTES) if raw is None else raw
     owner = document or TrackedDocument(path, strict=strict)
     builder = _Builder(path, owner)
     try:

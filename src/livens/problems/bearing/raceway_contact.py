@@ -15,6 +15,7 @@ import numpy as np
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
+from livens.multibody.contacts.dissipation import friction_force, hunt_crossley_force
 from livens.multibody.ring_modes import harmonics, mode_shapes
 from livens.types import ScalarLike, Vector
 
@@ -46,8 +47,7 @@ def _hertz_energy(K: ScalarLike, depth: ScalarLike) -> ScalarLike:
 
 def _regularised_coulomb(Q: ScalarLike, u: Vector, sliding: Vector, mu: ScalarLike, creep: ScalarLike) -> Vector:
     """Return the regularised Coulomb friction force at a given sliding velocity on a surface with normal u."""
-    tangential = sliding - m.dot(sliding, u) * u
-    return -(mu * Q / m.sqrt(m.dot(tangential, tangential) + creep**2)) * tangential
+    return friction_force(Q, sliding - m.dot(sliding, u) * u, mu, creep)
 
 
 # -- races ------------------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def race_forces(race: Race) -> ModelFunction:
         u, depth, ball_arm = kinematics.contact
         on_ball, on_modes, rate = _penetration_rate(kinematics, v, k, race)
         elastic = _hertz(k.K, depth)
-        Q = elastic * m.maximum(0.0, 1 + k.damping * rate)
+        Q = hunt_crossley_force(elastic, k.damping, rate)
         spin = k.speed + v[9] if race.spins else 0.0
         arm = kinematics.offset + ball_arm
         sliding = v[:3] + m.cross(v[3:6], ball_arm) - v[6:9]
@@ -178,7 +178,7 @@ def race_normal(race: Race) -> ModelFunction:
     def normal(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         kinematics = _race_kinematics(q, t, k, race)
         _, _, rate = _penetration_rate(kinematics, v, k, race)
-        return _hertz(k.K, kinematics.contact.penetration) * m.maximum(0.0, 1 + k.damping * rate)
+        return hunt_crossley_force(_hertz(k.K, kinematics.contact.penetration), k.damping, rate)
 
     return normal
 
@@ -235,7 +235,7 @@ def pocket_forces(waves: tuple[int, ...]) -> ModelFunction:
     def forces(q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         (u, depth, ball_arm), mode_shapes = _pocket_contact(q, k, waves)
         elastic = k.pocket_stiffness * depth
-        Q = elastic * m.maximum(0.0, 1 + k.pocket_damping * _pocket_rate(q, v, k, u, waves))
+        Q = hunt_crossley_force(elastic, k.pocket_damping, _pocket_rate(q, v, k, u, waves))
         arm = q[:3] + ball_arm - q[6:9]
         parts = [m.dot(arm, q[9 + 3 * i : 12 + 3 * i]) for i in range(3)]
         cage_velocity = v[6:9] + sum(x * v[9 + 3 * i : 12 + 3 * i] for i, x in enumerate(parts))
@@ -259,7 +259,7 @@ def pocket_normal(waves: tuple[int, ...]) -> ModelFunction:
     def normal(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         (u, depth, _), _ = _pocket_contact(q, k, waves)
         rate = _pocket_rate(q, v, k, u, waves)
-        return k.pocket_stiffness * depth * m.maximum(0.0, 1 + k.pocket_damping * rate)
+        return hunt_crossley_force(k.pocket_stiffness * depth, k.pocket_damping, rate)
 
     return normal
 

@@ -1,4 +1,4 @@
-"""Figures of S000: energy-consistent scheme based on Livens' principle."""
+"""Figures of Kinon and Betsch 2023: energy-consistent scheme based on Livens' principle."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SEE_FIGURE_5 = "The published curve corresponds to a wrong derivative of T: see
 _E_STEP = r"$|E_{n+1} - E_n|$ (J)"
 
 
-@figure("S000", 2, "Energies of the two masses", note=springs.FACTOR_NOTE, quick=True)
+@figure("kinon-betsch-2023", 2, "Energies of the two masses", note=springs.FACTOR_NOTE, quick=True)
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two_panels()
@@ -20,7 +20,7 @@ def energies() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.chain()), springs.chain_energy_claims()
 
 
-@figure("S000", 3, "Increments of the energy of the two masses", quick=True)
+@figure("kinon-betsch-2023", 3, "Increments of the energy of the two masses", quick=True)
 @house_style()
 def increments() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()
@@ -28,7 +28,7 @@ def increments() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.chain()), springs.chain_conserves()
 
 
-@figure("S000", 4, "The constraint of the two masses", quick=True)
+@figure("kinon-betsch-2023", 4, "The constraint of the two masses", quick=True)
 @house_style()
 def constraint() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()
@@ -36,7 +36,7 @@ def constraint() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.chain()), springs.chain_constraint()
 
 
-@figure("S000", 5, "Motion of the spring pendulum", note=springs.DERIVATIVE_NOTE, quick=True)
+@figure("kinon-betsch-2023", 5, "Motion of the spring pendulum", note=springs.DERIVATIVE_NOTE, quick=True)
 @house_style()
 def motion() -> tuple[Figure, list[Claim]]:
     """Plot the elongation and its error; the source has a sketch here."""
@@ -45,7 +45,7 @@ def motion() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.pendulum()), springs.pendulum_motion_claims()
 
 
-@figure("S000", 6, "Energies of the spring pendulum", note=_SEE_FIGURE_5, quick=True)
+@figure("kinon-betsch-2023", 6, "Energies of the spring pendulum", note=_SEE_FIGURE_5, quick=True)
 @house_style()
 def pendulum_energies() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()
@@ -53,7 +53,7 @@ def pendulum_energies() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.pendulum()), springs.pendulum_energy_claims()
 
 
-@figure("S000", 7, "Increments of the total energy of the spring pendulum", note=_SEE_FIGURE_5, quick=True)
+@figure("kinon-betsch-2023", 7, "Increments of the total energy of the spring pendulum", note=_SEE_FIGURE_5, quick=True)
 @house_style()
 def pendulum_total() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()
@@ -61,7 +61,7 @@ def pendulum_total() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.pendulum()), springs.pendulum_total()
 
 
-@figure("S000", 8, "Increments of the generalised energy of the spring pendulum", quick=True)
+@figure("kinon-betsch-2023", 8, "Increments of the generalised energy of the spring pendulum", quick=True)
 @house_style()
 def pendulum_increments() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()

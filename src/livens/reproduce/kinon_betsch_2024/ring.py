@@ -1,4 +1,4 @@
-"""Figures 15 and 16 of S004: closed loop of four bars, loaded for one second."""
+"""Figures 15 and 16 of Kinon and Betsch 2024: closed loop of four bars, loaded for one second."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _momentum_change(result: Result) -> float:
     return float(np.linalg.norm(momentum - momentum[0], axis=1).max())
 
 
-@figure("S004", 15, "Closed loop of bars at six instants", quick=True)
+@figure("kinon-betsch-2024", 15, "Closed loop of bars at six instants", quick=True)
 @house_style()
 def snapshots() -> tuple[Figure, list[Claim]]:
     result = _bar_loop()
@@ -57,7 +57,7 @@ def snapshots() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004",
+    "kinon-betsch-2024",
     16,
     "Energy and angular momentum of the closed loop of bars",
     note="The source states that angular momentum is conserved exactly after the load. With quaternions it is not: the "

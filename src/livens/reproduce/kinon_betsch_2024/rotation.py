@@ -1,4 +1,4 @@
-"""Figures 5 to 9 of S004: free rotation of a rigid body."""
+"""Figures 5 to 9 of Kinon and Betsch 2024: free rotation of a rigid body."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _body(scheme: str = "livens-em", h: float = 0.05, t_end: float = 2.0) -> Res
     return run("free-rigid-body", scheme, h, t_end)
 
 
-@figure("S004", 5, "Rigid body at six instants", quick=True)
+@figure("kinon-betsch-2024", 5, "Rigid body at six instants", quick=True)
 @house_style()
 def snapshots() -> tuple[Figure, list[Claim]]:
     """Plot a box with the same ratio of principal moments as the body."""
@@ -45,7 +45,7 @@ def snapshots() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), [claim_order(text, 2, steps, differences)]
 
 
-@figure("S004", 6, "Generalised energy of the rigid body", quick=True)
+@figure("kinon-betsch-2024", 6, "Generalised energy of the rigid body", quick=True)
 @house_style()
 def energy() -> tuple[Figure, list[Claim]]:
     result = _body()
@@ -60,7 +60,7 @@ def energy() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S004", 7, "Unit length and total energy of the rigid body", quick=True)
+@figure("kinon-betsch-2024", 7, "Unit length and total energy of the rigid body", quick=True)
 @house_style()
 def unity_and_total() -> tuple[Figure, list[Claim]]:
     result = _body()
@@ -79,7 +79,7 @@ def unity_and_total() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S004", 8, "Angular momentum of the rigid body", quick=True)
+@figure("kinon-betsch-2024", 8, "Angular momentum of the rigid body", quick=True)
 @house_style()
 def angular_momentum() -> tuple[Figure, list[Claim]]:
     result = _body()
@@ -98,7 +98,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004",
+    "kinon-betsch-2024",
     9,
     "Cost with and without size reduction",
     note="Times depend on the machine: they are plotted without claims. In the published figure, reduction nearly "

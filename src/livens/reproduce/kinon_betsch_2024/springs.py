@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of S004: singular and configuration-dependent mass matrices."""
+"""Figures 1 to 4 of Kinon and Betsch 2024: singular and configuration-dependent mass matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from livens.reproduce.core import Claim, figure
 _E_STEP = r"$|E_{n+1} - E_n|$ (J)"
 
 
-@figure("S004", 1, "Energies of the two masses", note=springs.FACTOR_NOTE, quick=True)
+@figure("kinon-betsch-2024", 1, "Energies of the two masses", note=springs.FACTOR_NOTE, quick=True)
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two_panels()
@@ -19,7 +19,7 @@ def energies() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.chain()), springs.chain_energy_claims()
 
 
-@figure("S004", 2, "Constraint and increments of the energy of the two masses", quick=True)
+@figure("kinon-betsch-2024", 2, "Constraint and increments of the energy of the two masses", quick=True)
 @house_style()
 def conserved() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two_panels()
@@ -28,7 +28,7 @@ def conserved() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, springs.chain()), springs.chain_constraint() + springs.chain_conserves()
 
 
-@figure("S004", 3, "Energies and motion of the spring pendulum", note=springs.DERIVATIVE_NOTE, quick=True)
+@figure("kinon-betsch-2024", 3, "Energies and motion of the spring pendulum", note=springs.DERIVATIVE_NOTE, quick=True)
 @house_style()
 def pendulum() -> tuple[Figure, list[Claim]]:
     """Plot energies and the distance from the reference motion; the source has a sketch here."""
@@ -41,7 +41,7 @@ def pendulum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004",
+    "kinon-betsch-2024",
     4,
     "Increments of total and generalised energy of the spring pendulum",
     quick=True,

@@ -1,4 +1,4 @@
-"""Figures 10 to 13 of S004: steady precession of a heavy top by four schemes."""
+"""Figures 10 to 13 of Kinon and Betsch 2024: steady precession of a heavy top by four schemes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _centre(result: Result) -> np.ndarray:
 
 
 @figure(
-    "S004",
+    "kinon-betsch-2024",
     10,
     "Increments of the energy of the heavy top, by four schemes",
     note="MPL computes the velocity at the end of a step as v1 = 2 v_m - v0. Its component along q, the null space of "
@@ -99,7 +99,7 @@ def _largest_rotation_per_step(result: Result) -> float:
     return float(2 * np.arccos(np.clip(cosines, -1, 1)).max())
 
 
-@figure("S004", 11, "Angular momentum of the heavy top with EML", quick=True)
+@figure("kinon-betsch-2024", 11, "Angular momentum of the heavy top with EML", quick=True)
 @house_style()
 def angular_momentum() -> tuple[Figure, list[Claim]]:
     result = _top("EML")
@@ -122,7 +122,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S004", 12, "Centre of mass of the heavy top")
+@figure("kinon-betsch-2024", 12, "Centre of mass of the heavy top")
 @house_style()
 def centre_of_mass() -> tuple[Figure, list[Claim]]:
     picture, left, right = panels.two_panels()
@@ -154,7 +154,7 @@ def centre_of_mass() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S004",
+    "kinon-betsch-2024",
     13,
     "Errors of four schemes for the heavy top at t = 0.1 s",
     note="In the published figure both Livens schemes are more accurate than both Hamiltonian ones. This is reproduced "

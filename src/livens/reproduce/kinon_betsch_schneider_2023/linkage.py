@@ -1,4 +1,4 @@
-"""Figures 12 to 23 of S001: double four-bar linkage with and without dampers."""
+"""Figures 12 to 23 of Kinon, Betsch and Schneider 2023: double four-bar linkage with and without dampers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _plot_against_exact(computed: np.ndarray, exact: np.ndarray, label: str) -> 
     return panels.with_caption(picture, result)
 
 
-@figure("S001", 12, "Position of P4", note=_INITIAL_VELOCITY_NOTE)
+@figure("kinon-betsch-schneider-2023", 12, "Position of P4", note=_INITIAL_VELOCITY_NOTE)
 @house_style()
 def position() -> tuple[Figure, list[Claim]]:
     result, (q, _) = _linkage(), _exact()
@@ -91,7 +91,7 @@ def position() -> tuple[Figure, list[Claim]]:
     return _plot_against_exact(_position_of_p4(result.q)[:, 0], _position_of_p4(q)[:, 0], "$x_4$ (m)"), claims
 
 
-@figure("S001", 13, "Velocity of P4", note=_INITIAL_VELOCITY_NOTE)
+@figure("kinon-betsch-schneider-2023", 13, "Velocity of P4", note=_INITIAL_VELOCITY_NOTE)
 @house_style()
 def velocity() -> tuple[Figure, list[Claim]]:
     result, (_, v) = _linkage(), _exact()
@@ -106,7 +106,7 @@ def velocity() -> tuple[Figure, list[Claim]]:
     return _plot_against_exact(_position_of_p4(result.v)[:, 0], _position_of_p4(v)[:, 0], "$v_4$ (m/s)"), claims
 
 
-@figure("S001", 14, "Energies of the linkage", note=_SEE_FIGURE_12, quick=True)
+@figure("kinon-betsch-schneider-2023", 14, "Energies of the linkage", note=_SEE_FIGURE_12, quick=True)
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
     result = _linkage()
@@ -122,7 +122,7 @@ def energies() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S001", 15, "Angular momentum of the linkage", note=_SEE_FIGURE_12)
+@figure("kinon-betsch-schneider-2023", 15, "Angular momentum of the linkage", note=_SEE_FIGURE_12)
 @house_style()
 def angular_momentum() -> tuple[Figure, list[Claim]]:
     result, (q, v) = _linkage(), _exact()
@@ -147,7 +147,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S001",
+    "kinon-betsch-schneider-2023",
     16,
     "Changes of the Hamiltonian of the linkage",
     note=_SEE_FIGURE_12
@@ -188,7 +188,7 @@ def hamiltonian() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S001", 17, "Changes of the angular momentum of the linkage", note=_SEE_FIGURE_12)
+@figure("kinon-betsch-schneider-2023", 17, "Changes of the angular momentum of the linkage", note=_SEE_FIGURE_12)
 @house_style()
 def moment_increments() -> tuple[Figure, list[Claim]]:
     result = _linkage()
@@ -201,14 +201,14 @@ def moment_increments() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S001", 18, "Internal constraints of the first bar on configuration level", quick=True)
+@figure("kinon-betsch-schneider-2023", 18, "Internal constraints of the first bar on configuration level", quick=True)
 @house_style()
 def internal() -> tuple[Figure, list[Claim]]:
     picture = _constraints("constraint", _internal(), "$|g_k|$")
     return picture, [claim_constraints_hold("The internal constraints hold to round-off.", _linkage(), _FIRST_BAR)]
 
 
-@figure("S001", 19, "Internal constraints of the first bar on velocity level", quick=True)
+@figure("kinon-betsch-schneider-2023", 19, "Internal constraints of the first bar on velocity level", quick=True)
 @house_style()
 def internal_hidden() -> tuple[Figure, list[Claim]]:
     result = _linkage()
@@ -225,14 +225,14 @@ def internal_hidden() -> tuple[Figure, list[Claim]]:
     return _constraints("velocity_constraint", _internal(), r"$|\mathrm{d}g_k/\mathrm{d}t|$ (1/s)"), claims
 
 
-@figure("S001", 20, "Constraints of the joint P1 on configuration level", quick=True)
+@figure("kinon-betsch-schneider-2023", 20, "Constraints of the joint P1 on configuration level", quick=True)
 @house_style()
 def external() -> tuple[Figure, list[Claim]]:
     picture = _constraints("constraint", {"$x$": _P1[:1], "$y$": _P1[1:]}, "$|g_k|$ (m)")
     return picture, [claim_constraints_hold("The joint constraints hold to round-off.", _linkage(), _P1)]
 
 
-@figure("S001", 21, "Constraints of the joint P1 on velocity level", quick=True)
+@figure("kinon-betsch-schneider-2023", 21, "Constraints of the joint P1 on velocity level", quick=True)
 @house_style()
 def external_hidden() -> tuple[Figure, list[Claim]]:
     result = _linkage()
@@ -255,7 +255,7 @@ def _constraints(name: str, groups: dict[str, tuple[int, ...]], label: str) -> F
     return panels.with_caption(picture, _linkage())
 
 
-@figure("S001", 22, "Energies of the linkage with dampers", note=_SINGULAR_NOTE)
+@figure("kinon-betsch-schneider-2023", 22, "Energies of the linkage with dampers", note=_SINGULAR_NOTE)
 @house_style()
 def damped_energies() -> tuple[Figure, list[Claim]]:
     result = _damped()
@@ -290,7 +290,7 @@ def _exact_inclination(t: float) -> float:
 
 
 @figure(
-    "S001",
+    "kinon-betsch-schneider-2023",
     23,
     "Dissipated energy of the linkage with dampers",
     note="For the step size, see figure 22. In a single step, energy loss and dissipation differ by O(h^2), the energy "

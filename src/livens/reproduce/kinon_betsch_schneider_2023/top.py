@@ -1,4 +1,4 @@
-"""Figures 3 to 10 of S001: steady precession of a top with directors, by the variational integrator."""
+"""Figures 3 to 10 of Kinon et al. 2023: steady precession of a top with directors, by the variational integrator."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _momenta(result: Result) -> np.ndarray:
     return np.asarray(sum(parts))
 
 
-@figure("S001", 3, "Energies of the top")
+@figure("kinon-betsch-schneider-2023", 3, "Energies of the top")
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
     result = _top()
@@ -62,7 +62,7 @@ def energies() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S001", 4, "Angular momentum of the top")
+@figure("kinon-betsch-schneider-2023", 4, "Angular momentum of the top")
 @house_style()
 def angular_momentum() -> tuple[Figure, list[Claim]]:
     result = _top()
@@ -87,7 +87,7 @@ def angular_momentum() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S001",
+    "kinon-betsch-schneider-2023",
     5,
     "Changes of the Hamiltonian of the top",
     note="In addition to the increments of the variational integrator, the deviation of H from its initial value is "
@@ -122,7 +122,7 @@ def hamiltonian() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result, "and two others"), claims
 
 
-@figure("S001", 6, "Changes of the angular momentum of the top about the vertical")
+@figure("kinon-betsch-schneider-2023", 6, "Changes of the angular momentum of the top about the vertical")
 @house_style()
 def momentum_increments() -> tuple[Figure, list[Claim]]:
     result = _top()
@@ -133,7 +133,7 @@ def momentum_increments() -> tuple[Figure, list[Claim]]:
     ]
 
 
-@figure("S001", 7, "Constraints of the top on configuration level")
+@figure("kinon-betsch-schneider-2023", 7, "Constraints of the top on configuration level")
 @house_style()
 def constraints() -> tuple[Figure, list[Claim]]:
     result = _top()
@@ -144,7 +144,7 @@ def constraints() -> tuple[Figure, list[Claim]]:
     ]
 
 
-@figure("S001", 8, "Constraints of the top on velocity level")
+@figure("kinon-betsch-schneider-2023", 8, "Constraints of the top on velocity level")
 @house_style()
 def hidden() -> tuple[Figure, list[Claim]]:
     result = _top()
@@ -166,7 +166,7 @@ def hidden() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S001", 9, "Convergence of the height of the centre of mass")
+@figure("kinon-betsch-schneider-2023", 9, "Convergence of the height of the centre of mass")
 @house_style()
 def convergence() -> tuple[Figure, list[Claim]]:
     problem = problems.load("gyroscopic-top")
@@ -181,7 +181,7 @@ def convergence() -> tuple[Figure, list[Claim]]:
     return picture, claims
 
 
-@figure("S001", 10, "Height of the centre of mass")
+@figure("kinon-betsch-schneider-2023", 10, "Height of the centre of mass")
 @house_style()
 def height() -> tuple[Figure, list[Claim]]:
     result = _top()

@@ -1,4 +1,4 @@
-"""Ball bearing of S003: figure 6 of paper V, and figures 4.1 and 4.2 of chapter 4."""
+"""Ball bearing of Modin 2009: figure 6 of paper V, and figures 4.1 and 4.2 of chapter 4."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AXIS_LABELS = {
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "4.1",
     "A ball bearing",
     quick=True,
@@ -53,7 +53,7 @@ def drawing() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "V.6",
     "Contact forces and cage speed of a ball bearing",
     note="All data except speed, load and number of balls are chosen here (docs/howto/bearing.md). "
@@ -125,7 +125,7 @@ _CASES: dict[str, tuple[str, Options]] = {
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "4.2",
     "Cost of CVODE and of the semi-explicit scheme",
     note="Bars are evaluations of the contact forces in 0.6 ms, counted as in paper V: a Jacobian counts as 12 "

@@ -1,4 +1,4 @@
-"""Runs of the ball bearing for figures of S003: semi-explicit scheme and CVODE, with evaluation counts."""
+"""Runs of the ball bearing for figures of Modin 2009: semi-explicit scheme and CVODE, with evaluation counts."""
 
 from __future__ import annotations
 

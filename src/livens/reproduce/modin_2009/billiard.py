@@ -1,4 +1,4 @@
-"""Figures 5 to 7 of paper II in S003: four elastic balls in a box, compared with a BDF code."""
+"""Figures 5 to 7 of paper II in Modin 2009: four elastic balls in a box, compared with a BDF code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from livens.reproduce.modin_2009.walls import LABELS, METHODS, largest_ratio_aft
 from livens.results.result import Result
 
 _T_END = 2.0
-_EPS = tuple(float(eps) for eps in np.geomspace(0.3, 0.01, 10))
+_EPS = tuple(float(eps) for eps in np.geomspace(0.3, 0.005, 10))
+_EPS_OF_SIZES = 0.01
 _TOLERANCES = tuple(float(tolerance) for tolerance in np.geomspace(1e-3, 1e-8, 10))
 _NOTE = (
     "Positions of the balls are not given. Here all collisions up to t = 2 s are central, and ball 4 moves at the end, "
@@ -40,7 +41,7 @@ def _reference_run() -> Result:
     return _billiard("met1", 5e-4)
 
 
-@figure("S003", "II.5", "Paths of the balls", note=_NOTE)
+@figure("modin-2009", "II.5", "Paths of the balls", note=_NOTE)
 @house_style()
 def path() -> tuple[Figure, list[Claim]]:
     result = _reference_run()
@@ -69,7 +70,7 @@ def path() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "II.6",
     "Errors against the density of steps, billiard",
     note=_NOTE + " In the paper met1 and met2 perform well compared with BDF. Here all three are similar, and BDF is "
@@ -109,12 +110,12 @@ def _mean_ratio(code: np.ndarray, ours: np.ndarray) -> float:
     return float(np.exp(np.mean(code[in_range, 1] - np.interp(code[in_range, 0], ours[:, 0], ours[:, 1]))))
 
 
-@figure("S003", "II.7", "Step sizes, billiard", note=_NOTE)
+@figure("modin-2009", "II.7", "Step sizes, billiard", note=_NOTE)
 @house_style()
 def steps() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 2.8)
     axes = picture.add_subplot()
-    ours, code = np.diff(_billiard("met1", _EPS[-1]).t), bdf("billiard", _TOLERANCES[-1], _T_END).sizes
+    ours, code = np.diff(_billiard("met1", _EPS_OF_SIZES).t), bdf("billiard", _TOLERANCES[-1], _T_END).sizes
     for sizes, name, i in ((code, "BDF", 2), (ours, "met1", 0)):
         axes.semilogy(np.arange(1, 1001), sizes[:1000], color=PALETTE[i], linewidth=0.8, label=LABELS[name])
     axes.set_xlabel("step")
@@ -126,4 +127,4 @@ def steps() -> tuple[Figure, list[Claim]]:
         claim_above("met1: smallest step.", float(ours[:-1].min()), 5e-5, "s"),
         claim_below("BDF: smallest step.", float(code[10:].min()), 2e-5, "s"),
     ]
-    return with_title(picture, f"billiard, eps = {_EPS[-1]:g}, tolerance of BDF {_TOLERANCES[-1]:g}"), claims
+    return with_title(picture, f"billiard, eps = {_EPS_OF_SIZES:g}, tolerance of BDF {_TOLERANCES[-1]:g}"), claims

@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of paper III in S003: energy drift of adaptive methods."""
+"""Figures 1 to 4 of paper III in Modin 2009: energy drift of adaptive methods."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _claim_fewer_evaluations(e: float) -> Claim:
     return claim_above(text, ratio, 5.0)
 
 
-@figure("S003", "III.1", "Energy errors for Kepler's problem", note=_HORIZON.format("628, a hundred periods"))
+@figure("modin-2009", "III.1", "Energy errors for Kepler's problem", note=_HORIZON.format("628, a hundred periods"))
 @house_style()
 def kepler() -> tuple[Figure, list[Claim]]:
     picture, claims = _KEPLER.draw(), _KEPLER.symplectic_claims()
@@ -144,7 +144,7 @@ _OSCILLATOR = _Example(
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "III.2",
     "Energy errors for a non-reversible oscillator",
     note=_HORIZON.format("3600") + " The statement of the text that log(Q/rho) of SYMP(T,V) drifts refers to SYMM: "
@@ -186,7 +186,7 @@ _PERTURBED = _Example(
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "III.3",
     "Energy errors for a non-reversible oscillator, scaled by the walls alone",
     note=_HORIZON.format("3600") + " G as printed is large near the walls: it is the square of the step density Q. "
@@ -216,7 +216,7 @@ _MAGNET = _Example(
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "III.4",
     "Energy errors for a pendulum beside a magnet",
     note=_HORIZON.format("73") + " V as printed is -0.95 at the lowest point, where V^(-1/2) does not exist. With the "

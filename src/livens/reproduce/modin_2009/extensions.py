@@ -1,4 +1,4 @@
-"""Schemes derived from the papers of S003 without published figures: the same claims, measured."""
+"""Schemes derived from the papers of Modin 2009 without published figures: the same claims, measured."""
 
 from __future__ import annotations
 

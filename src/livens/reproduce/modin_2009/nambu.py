@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of paper IV in S003: Euler top by splittings of a Nambu system, constant and adaptive steps."""
+"""Figures 1 and 2 of paper IV in Modin 2009: Euler top by splittings of a Nambu system, constant and adaptive steps."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _orbit_closure_defect(result: Result) -> float:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "IV.1",
     "Solutions in time and in fictive time",
     quick=True,
@@ -114,7 +114,7 @@ def solutions() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "IV.2",
     "Errors of the Hamiltonians, with constant and adaptive steps",
     quick=True,

@@ -1,4 +1,4 @@
-"""Figures 1.1 and 2.7 to 2.10 of S003: pendulum by implicit and symplectic Euler."""
+"""Figures 1.1 and 2.7 to 2.10 of Modin 2009: pendulum by implicit and symplectic Euler."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _modified_energy(result: Result) -> np.ndarray:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "1.1",
     "Position of a pendulum, by a general-purpose and a geometric integrator",
     quick=True,
@@ -76,7 +76,7 @@ def position() -> tuple[Figure, list[Claim]]:
     return with_title(picture, _HEAD), claims
 
 
-@figure("S003", "2.7", "Phase diagram of the pendulum", quick=True)
+@figure("modin-2009", "2.7", "Phase diagram of the pendulum", quick=True)
 @house_style()
 def phase_diagram() -> tuple[Figure, list[Claim]]:
     picture = new_figure(COLUMN, 3.2)
@@ -109,7 +109,7 @@ def phase_diagram() -> tuple[Figure, list[Claim]]:
     return with_title(picture, _HEAD), claims
 
 
-@figure("S003", "2.8", "Energy of the pendulum", quick=True)
+@figure("modin-2009", "2.8", "Energy of the pendulum", quick=True)
 @house_style()
 def energy() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()
@@ -131,7 +131,7 @@ def energy() -> tuple[Figure, list[Claim]]:
     return with_title(picture, _HEAD), claims
 
 
-@figure("S003", "2.9", "Global errors for the pendulum", quick=True)
+@figure("modin-2009", "2.9", "Global errors for the pendulum", quick=True)
 @house_style()
 def global_error() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()
@@ -170,7 +170,7 @@ def _local_errors(scheme: str) -> np.ndarray:
     return np.asarray(np.linalg.norm(step_end - exact_flow.y[:, -1].reshape(2, n).T, axis=1))
 
 
-@figure("S003", "2.10", "Local errors for the pendulum", quick=True)
+@figure("modin-2009", "2.10", "Local errors for the pendulum", quick=True)
 @house_style()
 def local_error() -> tuple[Figure, list[Claim]]:
     picture, axes = panels.single_panel()

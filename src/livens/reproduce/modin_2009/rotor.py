@@ -1,4 +1,4 @@
-"""Figure 2.1 of S003 and figure 1 of its paper I: unbalanced rotor near resonance."""
+"""Figure 2.1 of Modin 2009 and figure 1 of its paper I: unbalanced rotor near resonance."""
 
 from __future__ import annotations
 
@@ -157,13 +157,13 @@ def _reference() -> np.ndarray:
     return np.concatenate([state["q"], state["v"]])
 
 
-@figure("S003", "2.1", "Resonance of a rotor", note=_NOTE, quick=True)
+@figure("modin-2009", "2.1", "Resonance of a rotor", note=_NOTE, quick=True)
 @house_style()
 def resonance() -> tuple[Figure, list[Claim]]:
     return _draw({"explicit-midpoint": "explicit midpoint"})
 
 
-@figure("S003", "I.1", "Resonance of a rotor, with Heun's method", note=_NOTE, quick=True)
+@figure("modin-2009", "I.1", "Resonance of a rotor, with Heun's method", note=_NOTE, quick=True)
 @house_style()
 def resonance_heun() -> tuple[Figure, list[Claim]]:
     return _draw({"heun": "Heun"})

@@ -1,4 +1,4 @@
-"""Shared functions of the figures of S003: runs in fictive time, runs of a BDF code, and drift claims."""
+"""Shared functions of the figures of Modin 2009: runs in fictive time, runs of a BDF code, and drift claims."""
 
 from __future__ import annotations
 

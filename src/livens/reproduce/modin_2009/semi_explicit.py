@@ -1,4 +1,4 @@
-"""Figures 3 to 5 of paper V in S003: expensive forces explicit, cheap stiff forces implicit."""
+"""Figures 3 to 5 of paper V in Modin 2009: expensive forces explicit, cheap stiff forces implicit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def exact_two_oscillators(t: np.ndarray) -> np.ndarray:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "V.3",
     "Two oscillators",
     quick=True,
@@ -135,7 +135,7 @@ def _length(q: np.ndarray) -> np.ndarray:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "V.4",
     "Error of a pendulum on a stiff spring",
     note="The horizon is not legible; here it is 10 s. Errors are relative to the exact motion, which oscillates "
@@ -175,7 +175,7 @@ def _roughness(x: np.ndarray) -> float:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "V.5",
     "Length of a pendulum on a stiff spring",
     note="The figure shows |q| - 1, as in the caption; the text has |q|^2 - 1. See figure V.4 for the exact motion.",

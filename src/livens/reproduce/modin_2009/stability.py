@@ -1,4 +1,4 @@
-"""Figure 2 of paper V in S003: stability region of the semi-explicit scheme."""
+"""Figure 2 of paper V in Modin 2009: stability region of the semi-explicit scheme."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _theorem_6_eigenvalues(alpha: float, beta: float) -> np.ndarray:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "V.2",
     "Stability region of the semi-explicit scheme",
     note="Eigenvalues are those of steps computed by the scheme. The proof of theorem 6 states that the left-hand side "

@@ -1,4 +1,4 @@
-"""Figures 2 to 4 of paper II in S003: particle between a soft and a stiff wall, compared with a BDF code."""
+"""Figures 2 to 4 of paper II in Modin 2009: particle between a soft and a stiff wall, compared with a BDF code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def work_precision(axes: Axes, rows: dict[str, np.ndarray], solid: str, dotted: 
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "II.2",
     "Errors against the density of steps, two walls",
     note=_SCALING + " For the longest step of the paper, 0.3, some step of met2 has no solution. Its order 1 is only "
@@ -155,7 +155,7 @@ def _smallest_error_ratio(code: np.ndarray, rows: np.ndarray) -> float:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "II.3",
     "Energy errors in time, two walls",
     note="As in the paper, runs are those of the fifth level. The errors of met1 and met2 occur within a collision and "
@@ -189,7 +189,7 @@ def largest_ratio_after_start(sizes: np.ndarray) -> float:
 
 
 @figure(
-    "S003",
+    "modin-2009",
     "II.4",
     "Step sizes, two walls",
     note="As in the paper, runs are those of the fifth level, for which BDF takes twice as many steps as met1 and "

@@ -1,4 +1,4 @@
-"""General statements of S002, measured on equations other than those of the pendulums."""
+"""General statements of Symank 2025, measured on equations other than those of the pendulums."""
 
 from __future__ import annotations
 

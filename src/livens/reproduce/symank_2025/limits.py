@@ -1,4 +1,4 @@
-"""Figures 13 and 14 of S002: double pendulum with a vanishing mass."""
+"""Figures 13 and 14 of Symank 2025: double pendulum with a vanishing mass."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ _NOTE = (
 
 
 @figure(
-    "S002",
+    "symank-2025",
     13,
     "Double pendulum with a vanishing first mass",
     note=_NOTE + " J-PRK needs small steps for stability: between rods under tension, a light first mass is a stiff "
@@ -235,7 +235,7 @@ def first_mass() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S002",
+    "symank-2025",
     14,
     "Double pendulum with a vanishing second mass",
     note=_NOTE + " The light end mass follows along its rod. For J-PRK see figure 13.",

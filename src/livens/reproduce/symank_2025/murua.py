@@ -1,4 +1,4 @@
-"""Figure 9 of S002: energy defect of Murua's method with one stage for a pendulum, predicted and measured."""
+"""Figure 9 of Symank 2025: energy defect of Murua's method with one stage for a pendulum, predicted and measured."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def predicted(result: Result) -> np.ndarray:
 
 
 @figure(
-    "S002",
+    "symank-2025",
     9,
     "Energy defect of Murua's method for a pendulum, predicted and measured",
     note="(6.15) has a minus sign, which follows from the force -G^T lam; as printed, predicted and measured defects "

@@ -1,4 +1,4 @@
-"""Figures 10 to 12 of S002: paths, energies and constraints of the pendulums."""
+"""Figures 10 to 12 of Symank 2025: paths, energies and constraints of the pendulums."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _energy_deviations(results: Mapping[str, Result]) -> dict[str, np.ndarray]:
     return {scheme: H - H[0] for scheme, H in energies.items()}
 
 
-@figure("S002", 10, "Paths of the double pendulum")
+@figure("symank-2025", 10, "Paths of the double pendulum")
 @house_style()
 def paths() -> tuple[Figure, list[Claim]]:
     result = double(_M)
@@ -78,7 +78,7 @@ def paths() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S002",
+    "symank-2025",
     11,
     "Total energy of the pendulums",
     note="Published: a slow linear increase (a) or decrease (c) for M-PRK, and a slight decrease of the mean for "
@@ -163,7 +163,7 @@ def _plot_energies(axes: Axes, result: Result) -> None:
 
 
 @figure(
-    "S002",
+    "symank-2025",
     12,
     "Constraints of the double pendulum",
     note="The document adds u1 = 10, a velocity along the first rod, which violates its constraint. Here the velocity "

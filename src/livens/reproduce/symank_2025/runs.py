@@ -1,4 +1,4 @@
-"""Shared functions of the figures of S002: runs with controlled steps, distances of runs, names of the schemes."""
+"""Shared functions of the figures of Symank: runs with controlled steps, distances of runs, names of the schemes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def controlled(
 
 
 def relative_distances(values: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Return the distance of S002 7.2.3 for each variable: the mean of ``|(x - x0)/x0|`` over all times.
+    """Return the distance of Symank 2025 7.2.3 for each variable: the mean of ``|(x - x0)/x0|`` over all times.
 
     The distance is zero where both values are zero.
     """

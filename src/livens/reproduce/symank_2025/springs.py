@@ -1,4 +1,4 @@
-"""Figures 4 to 7 of S002: energy and power balance of two masses on springs."""
+"""Figures 4 to 7 of Symank 2025: energy and power balance of two masses on springs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _claim_predicted_loss(result: Result, H: np.ndarray, until: int) -> Claim:
 
 
 @figure(
-    "S002",
+    "symank-2025",
     4,
     "Energy conservation",
     note="With 2 k2 in (7.3) and (7.4), as printed, the exact motion does not conserve the printed H; with k2, its "
@@ -96,7 +96,7 @@ def energy() -> tuple[Figure, list[Claim]]:
 
 
 @figure(
-    "S002",
+    "symank-2025",
     5,
     "Energy conservation with large steps",
     note="Steps grow by a quarter after every third one, up to 5 s. The document does not specify the growth. Its "
@@ -151,7 +151,7 @@ _BALANCE = (
 )
 
 
-@figure("S002", 6, "Power balance of Gauss' method", note=_BALANCE, quick=True)
+@figure("symank-2025", 6, "Power balance of Gauss' method", note=_BALANCE, quick=True)
 @house_style()
 def power_balance() -> tuple[Figure, list[Claim]]:
     result = _chain(_GAUSS)
@@ -173,7 +173,7 @@ def power_balance() -> tuple[Figure, list[Claim]]:
     return panels.with_caption(picture, result), claims
 
 
-@figure("S002", 7, "Difference in the power balance", note=_BALANCE, quick=True)
+@figure("symank-2025", 7, "Difference in the power balance", note=_BALANCE, quick=True)
 @house_style()
 def power_difference() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 2.6)

@@ -1,4 +1,4 @@
-"""Computation times of S002 7.3.3, published and measured."""
+"""Computation times of Symank 2025 7.3.3, published and measured."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def seconds(name: str, options: tuple[tuple[str, Any], ...], t_end: float, schem
 
 
 @figure(
-    "S002",
+    "symank-2025",
     "times",
     "Computation times, published and ours",
     note="Times depend on the machine and are reported without judgement. The published times are those of Python code "

@@ -1,4 +1,4 @@
-"""Figure 8 of S002: a vanishing mass on springs, whose differential equation becomes algebraic."""
+"""Figure 8 of Symank 2025: a vanishing mass on springs, whose differential equation becomes algebraic."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _plot_distances(axes: Axes, scheme: str, limit: str) -> None:
 
 
 @figure(
-    "S002",
+    "symank-2025",
     8,
     "Vanishing mass compared with zero mass",
     note="The start is consistent with (7.9) as derived from H: v2 = 4.275e4; the printed 3.55e4 follows from 2 k2. In "

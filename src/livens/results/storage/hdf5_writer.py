@@ -269,7 +269,7 @@ def write_accuracy(path: Path, estimate: Mapping[str, Any]) -> None:
 def attributes(record: RunRecord) -> dict[str, float | str]:
     """Return the metadata of a run as HDF5 attributes, for general readers."""
     info = record.info
-    title = f"{info.problem or 'user-defined system'}, simulated with {info.scheme}"
+    title = f"{info.title}, simulated with {info.scheme}"
     return {
         "format": FORMAT,
         "title": title,

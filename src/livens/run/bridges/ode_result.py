@@ -92,8 +92,9 @@ def make_result(
         assert sol is not None
         end = float(sign * ts[-1])
         t = t_eval[sign * t_eval <= end + _TIME_ULPS * np.finfo(float).eps * abs(end)]
-        y = sol(t) if len(t) else np.empty((runs[0].x.shape[1], 0))
-        if not len(t) and status == 1:  # as in SciPy
+        if len(t):
+            y = sol(t)
+        else:  # as in SciPy
             t, y = [], []
     t_events: list[np.ndarray] | None = None
     y_events: list[np.ndarray] | None = None

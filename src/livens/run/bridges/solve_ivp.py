@@ -60,7 +60,7 @@ def solve_ivp(
     dense_output: bool = False,
     events: ModelFunction | Sequence[ModelFunction] | None = None,
     vectorized: bool = False,
-    args: Sequence[object] | None = None,
+    args: Iterable[object] | None = None,
     *,
     rtol: ArrayLike | None = None,
     atol: ArrayLike | None = None,
@@ -159,6 +159,7 @@ def solve_ivp(
     except TracingError as error:
         if fallback == "error":
             raise
+        problem.check_initial_rate()
         warnings.warn(f"not compiled, SciPy integrates: {error}", LivensWarning, stacklevel=3)
     scipy_options = dict(
         t_eval=t_eval, dense_output=dense_output, events=events, vectorized=vectorized, args=args, **options
@@ -227,6 +228,20 @@ class _Problem:
             n_events=None if self.events is None else len(self.events),
         )
 
+    def check_initial_rate(self) -> None:
+        """Raise `InputError` if ``fun(t0, y0)`` has a wrong size or is not finite: SciPy would not end."""
+        if not self.y0.size:
+            return
+        dtype = complex if np.iscomplexobj(self.y0) else float
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rate = np.asarray(self.fun(self.t0, self.y0.copy(), *self.args))
+            rate = rate if np.iscomplexobj(rate) else rate.astype(dtype)
+        if rate.size not in (1, self.y0.size):
+            raise InputError(f"`fun` must return {self.y0.size} numbers, got {rate.size}.")
+        if not np.isfinite(rate).all():
+            raise InputError(f"`fun` is not finite at the initial time and state: {rate.tolist()!r}.")
+
     def solve_by_scipy(self, options: dict[str, object]) -> OdeResult:
         """Return the solution by SciPy."""
         from scipy import integrate
@@ -253,10 +268,15 @@ class _Problem:
         """Return the step-size control of a scheme from a state."""
         if scheme.startswith("taylor"):
             # one tolerance relative to the largest entry: no entry has a larger error than by SciPy's rule
-            scale = max(float(np.max(np.abs(y))), 1e-300)
-            strictest = float(np.min(self.rtol * np.abs(y) + self.atol)) / scale
+            sizes = np.abs(y)
+            scale, smallest = max(float(sizes.max()), 1e-300), float(sizes.min())
+            if self.rtol.ndim or self.atol.ndim:
+                allowed, rtol = float(np.min(self.rtol * sizes + self.atol)), float(self.rtol.min())
+            else:
+                rtol = float(self.rtol)
+                allowed = rtol * smallest + float(self.atol)
             low, high = _TAYLOR_TOLERANCES
-            tolerance = min(max(min(float(np.min(self.rtol)), strictest), low), high)
+            tolerance = min(max(min(rtol, allowed / scale), low), high)
             return _step_control(_rounded_down(tolerance), None, self.max_step, max_steps)
         relative, absolute = (tuple(np.broadcast_to(value, y.shape).tolist()) for value in (self.rtol, self.atol))
         return _step_control(relative, tuple(max(value, 1e-300) for value in absolute), self.max_step, max_steps)
@@ -360,7 +380,7 @@ def _checked_problem(
     y0: ArrayLike,
     method: str | type,
     t_eval: ArrayLike | None,
-    args: Sequence[object] | None,
+    args: Iterable[object] | None,
     rtol: ArrayLike | None,
     atol: ArrayLike | None,
     first_step: float | None,
@@ -376,6 +396,8 @@ def _checked_problem(
         t0, tf = map(float, t_span)
     except (TypeError, ValueError, OverflowError):
         raise CallError(f"`t_span` must be two numbers, the initial and the final time, got {t_span!r}.") from None
+    if np.isnan(tf) or not np.isfinite(t0):
+        raise InputError(f"`t_span` must start at a finite time and must not contain NaN, got {(t0, tf)!r}.")
     if args is not None:
         try:
             args = tuple(args)
@@ -390,9 +412,9 @@ def _checked_problem(
         raise InputError("All components of the initial state `y0` must be finite.")
     max_step = _as_number("max_step", max_step)
     first_step = None if first_step is None else _as_number("first_step", first_step)
-    if max_step <= 0:
+    if not max_step > 0:
         raise InputError("`max_step` must be positive.")
-    if first_step is not None and first_step <= 0:
+    if first_step is not None and not first_step > 0:
         raise InputError("`first_step` must be positive.")
     if first_step is not None and first_step > abs(tf - t0):
         raise InputError("`first_step` exceeds bounds.")
@@ -470,7 +492,7 @@ def _checked_output_times(t_eval: Any, t0: float, tf: float) -> np.ndarray | Non
     times = _as_real_array("t_eval", t_eval)
     if times.ndim != 1:
         raise InputError("`t_eval` must be 1-dimensional.")
-    if np.any(times < min(t0, tf)) or np.any(times > max(t0, tf)):
+    if not np.all(times >= min(t0, tf)) or not np.all(times <= max(t0, tf)):
         raise InputError("Values in `t_eval` are not within `t_span`.")
     if np.any(np.diff(times) * (1 if tf > t0 else -1) <= 0):
         raise InputError("Values in `t_eval` are not properly sorted.")

@@ -21,6 +21,7 @@ from livens.run.events.event import model_events
 from livens.run.held_parameters import BranchGuard
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
+from livens.run.schedule import Schedule
 from livens.run.startup import compile_and_start, start_integration
 from livens.types import FloatArray, ModelFunction
 from livens.validation import check_integer
@@ -44,11 +45,14 @@ class Gradient:
         Derivatives by the parameters, by name.
     h : float
         Derivative by the step size.
+    inputs : dict of str to ndarray, optional
+        Derivatives by the samples of inputs over time, by name; each of the shape of the samples.
     """
 
     start: dict[str, np.ndarray]
     parameters: dict[str, Any]
     h: float
+    inputs: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     def __getattr__(self, name: str) -> np.ndarray:
         start: Mapping[str, np.ndarray] = self.__dict__.get("start", {})
@@ -57,14 +61,21 @@ class Gradient:
         raise AttributeError(f"the gradient has no '{name}', only {', '.join([*start, 'parameters', 'h'])}")
 
     @classmethod
-    def from_tangent(cls, model: Model, tangent: InputTangent) -> Gradient:
-        """Build the gradient with named parameters; derivatives by shared parameters are summed."""
-        named = {}
+    def from_tangent(
+        cls, model: Model, tangent: InputTangent, inputs: Mapping[str, np.ndarray] | None = None
+    ) -> Gradient:
+        """Build the gradient with named parameters; derivatives by shared parameters are summed.
+
+        Inputs over time have derivatives by their samples, and none as constant parameters.
+        """
+        named, samples = {}, dict(inputs or {})
         table = model.parameter_table
         for name, entry in (*table.entries.items(), *((name, table.aliases[name]) for name in model.inputs)):
+            if name in samples:
+                continue
             total = np.sum([tangent.k[slice_] for slice_ in entry.slices], axis=0).reshape(entry.shape)
             named[name] = float(total) if entry.shape == () else total
-        return cls(tangent.initial, named, tangent.h)
+        return cls(tangent.initial, named, tangent.h, samples)
 
 
 @explain_call_errors
@@ -100,8 +111,8 @@ def value_and_gradient(
 
     Notes
     -----
-    One adjoint sweep yields the derivatives by all initial values, all parameters and h; its cost does not depend on
-    their number.
+    One adjoint sweep yields the derivatives by all initial values, all parameters, all samples of inputs over time and
+    h; its cost does not depend on their number.
 
     Examples
     --------
@@ -155,7 +166,7 @@ class ValueAndGradient:
         t_end: float | None = None,
         t0: float | None = None,
         project: bool | None = None,
-        inputs: object = None,
+        inputs: Schedule | Mapping[str, Any] | None = None,
     ) -> tuple[float, Gradient]:
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
         plan = make_plan(step, start, parameters=parameters, h=h, t_end=t_end, t0=t0, project=project, inputs=inputs)
@@ -164,11 +175,19 @@ class ValueAndGradient:
     def _evaluate(self, plan: Plan) -> tuple[float, Gradient]:
         tape, initial_sensitivity, loss_function = self._task.run(plan)
         value, loss_gradient = loss_function(tape)
-        a, g = tape.adjoint(loss_gradient.cotangents)
+        schedule = tape.inputs
+        samples = schedule.zero_samples() if schedule is not None else []
+        a, g = tape.adjoint(loss_gradient.cotangents, samples)
         tape.stepper.close()  # the next run reuses its arrays
-        return value, Gradient.from_tangent(
-            plan.model, initial_sensitivity.vjp(a, g[2:] + loss_gradient.k, g[0] + loss_gradient.h)
-        )
+        grad_h = g[0] + loss_gradient.h
+        if schedule is not None:  # the loss depends on the inputs of the steps that end at the observed states
+            for row, segment in zip(loss_gradient.k_rows, tape.segments_of_observed(), strict=True):
+                grad_h += schedule.pull_back(row, segment.t, segment.dt_dh, samples)
+        tangent = initial_sensitivity.vjp(a, g[2:] + loss_gradient.k, grad_h)
+        if schedule is None or plan.inputs is None:
+            return value, Gradient.from_tangent(plan.model, tangent)
+        schedule.pull_back_initial(tangent.k, samples)
+        return value, Gradient.from_tangent(plan.model, tangent, schedule.by_name(plan.inputs.values, samples))
 
     def many(
         self,
@@ -183,6 +202,7 @@ class ValueAndGradient:
         t_end: float | None = None,
         t0: float | None = None,
         project: bool | None = None,
+        inputs: Schedule | Mapping[str, Any] | None = None,
         threads: int = 1,
     ) -> EnsembleGradients:
         """Return values and gradients of an ensemble.
@@ -203,6 +223,8 @@ class ValueAndGradient:
             Start time in seconds.
         project : bool, optional
             Project inconsistent initial values to the nearest consistent ones.
+        inputs : Schedule or mapping of str to array_like, optional
+            Inputs over time of all members, see `livens.simulate`.
         threads : int, default 1
             Number of threads; each thread computes whole members.
 
@@ -217,7 +239,7 @@ class ValueAndGradient:
             If all members fail.
         """
         start = dict(q0=q0, v0=v0, p0=p0, x0=x0)
-        members = make_plans(step, start, parameters, h=h, t_end=t_end, t0=t0, project=project)
+        members = make_plans(step, start, parameters, h=h, t_end=t_end, t0=t0, project=project, inputs=inputs)
         results, errors = map_members(members, self._evaluate, threads)
         first_success = next((pair[1] for pair in results if pair is not None), None)
         if first_success is None:
@@ -235,6 +257,7 @@ class ValueAndGradient:
                 {name: stack(lambda gradient: gradient.start[name]) for name in first_success.start},
                 {name: stack(lambda gradient: gradient.parameters[name]) for name in first_success.parameters},
                 stack(lambda gradient: gradient.h),  # type: ignore[arg-type]  # shape (n_members,)
+                {name: stack(lambda gradient: gradient.inputs[name]) for name in first_success.inputs},
             ),
             {member: str(error) for member, error in errors.items()},
         )
@@ -252,7 +275,7 @@ class LossTask:
         self._cached_loss: tuple[CompiledStep, int, Loss] | None = None
 
     def run(self, plan: Plan) -> tuple[Tape, InitialStateDerivatives, Loss]:
-        compiled, tape, initial_sensitivity = record_run(plan, self._every, self._keep)
+        compiled, tape, initial_sensitivity = record_run(plan, self._every, self._keep, with_inputs=True)
         cached = self._cached_loss
         if cached is None or cached[0] is not compiled or cached[1] != len(tape.observed):
             cached = compiled, len(tape.observed), Loss(compiled.model, self._loss, self._data, len(tape.observed))
@@ -261,13 +284,19 @@ class LossTask:
 
 
 def record_run(
-    plan: Plan, every: int | np.ndarray | None = None, keep: bool = True, *, guards_checked: bool = False
+    plan: Plan,
+    every: int | np.ndarray | None = None,
+    keep: bool = True,
+    *,
+    guards_checked: bool = False,
+    with_inputs: bool = False,
 ) -> tuple[CompiledStep, Tape, InitialStateDerivatives]:
     """Run a plan and record its tape; `guards_checked` if the run is known to satisfy the guards of the model.
 
-    Observed is the last state, every `every`-th state, or the states with the given step indices.
+    Observed is the last state, every `every`-th state, or the states with the given step indices. Inputs over time are
+    allowed `with_inputs`.
     """
-    reason = unsupported_reason(plan, guards_checked)
+    reason = unsupported_reason(plan, guards_checked, with_inputs)
     if reason:
         raise InputError(reason)
     if plan.tier in ("assembled", "tree"):  # derivatives exist in the fused tier only
@@ -282,7 +311,7 @@ def record_run(
     return compiled, record(plan, compiled, state, stepper, observed, keep), initial_sensitivity
 
 
-def unsupported_reason(plan: Plan, guards_checked: bool = False) -> str:
+def unsupported_reason(plan: Plan, guards_checked: bool = False, with_inputs: bool = False) -> str:
     """Return the reason why a run cannot be differentiated, or an empty string."""
     if plan.control is not None:
         return "derivatives of adaptive runs are not available (step sizes depend on the state); use fixed steps"
@@ -291,8 +320,8 @@ def unsupported_reason(plan: Plan, guards_checked: bool = False) -> str:
         return f"scheme '{name}' uses fixed steps in fictive time; derivatives are not available"
     if plan.tier == "reference":
         return "derivatives are not available in the reference tier; remove tier="
-    if plan.inputs is not None:
-        return "a run with inputs over time cannot be differentiated: its parameters change between steps"
+    if plan.inputs is not None and not with_inputs:
+        return "these derivatives need constant parameters: use livens.value_and_gradient for inputs over time"
     if getattr(plan.model, "controllers", ()):
         return "a run with sampled controllers cannot be differentiated: they are called between steps"
     if (events := model_events(plan.model)) and not guards_checked:

@@ -20,11 +20,15 @@ from livens.validation import check_array
 
 @dataclass(frozen=True)
 class LossGradient:
-    """Derivatives of a loss by every observed state, by the parameters, and by h through the times of the states."""
+    """Derivatives of a loss by every observed state, by its parameters, and by h through the times of the states."""
 
     cotangents: np.ndarray
-    k: np.ndarray
+    k_rows: np.ndarray  # (observed state, parameter)
     h: float
+
+    @property
+    def k(self) -> np.ndarray:
+        return np.asarray(self.k_rows.sum(axis=0))
 
 
 class Loss:
@@ -57,13 +61,15 @@ class Loss:
         self._gradient_jvp: Any = None
 
     def _arguments(self, tape: Tape) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        k = np.repeat(tape.k[:, None], self._rows, axis=1)
+        k = tape.observed_parameters.T
         return tape.states[:, : self._size].T, tape.t[None, :], k, self._data.T
 
     def __call__(self, tape: Tape) -> tuple[float, LossGradient]:
         """Return the value and its derivatives."""
         if self._single is not None:
-            single_value, single_gradient = self._single(tape.states[0, : self._size], tape.t[0], tape.k, self._data[0])
+            single_value, single_gradient = self._single(
+                tape.states[0, : self._size], tape.t[0], tape.observed_parameters[0], self._data[0]
+            )
             return float(single_value[0, 0]), self._split_gradient(tape, single_gradient)
         value, gradient = self._function(*self._arguments(tape))
         return float(np.sum(np.array(value))), self._split_gradient(tape, np.array(gradient))
@@ -81,4 +87,4 @@ class Loss:
     def _split_gradient(self, tape: Tape, gradient: np.ndarray) -> LossGradient:
         cotangents = np.zeros_like(tape.states)
         cotangents[:, : self._size] = gradient[: self._size].T
-        return LossGradient(cotangents, gradient[self._size : -1].sum(axis=1), float(gradient[-1] @ tape.dt_dh))
+        return LossGradient(cotangents, gradient[self._size : -1].T.copy(), float(gradient[-1] @ tape.dt_dh))

@@ -169,8 +169,8 @@ def _check_events(result: Result) -> None:
     """Raise an error if an event acted: an action changes the motion, or at least leaves two rows at its time."""
     if np.size(result.record.checkpoint.get("inputs", {}).get("indices", ())):
         raise InputError(
-            "inputs, or branches of angles, changed during the run; only runs with constant parameters can be "
-            "differentiated"
+            "inputs, or branches of angles, changed during the run, and derivatives of a finished run need constant "
+            "parameters: use livens.value_and_gradient(...)(step, inputs=...) for inputs over time"
         )
     times = np.asarray(result.t)
     repeated_times = times[1:][np.diff(times) == 0.0]

@@ -19,6 +19,7 @@ from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, Stepper, step_inputs
 from livens.errors import IntegrationError
 from livens.run.plan import Plan
+from livens.run.schedule import BoundSchedule
 from livens.run.stepping import split_interval
 
 #: Fewest steps between two checkpoints, and bytes of states between two checkpoints of small systems.
@@ -43,6 +44,17 @@ class Segment:
     step_offset: int = 0
     Z: np.ndarray | None = None  # states before the steps, and unknowns of the steps, if stored
     X: np.ndarray | None = None
+    k: np.ndarray | None = None  # parameters of the steps, if inputs change over time
+
+    @property
+    def t(self) -> float:
+        """Time of the first step."""
+        return self.origin + self.step0 * self.h
+
+    @property
+    def dt_dh(self) -> float:
+        """Derivative of the time of the first step by h of the run."""
+        return self.step_offset + self.dh_scale * self.step0
 
 
 @dataclass
@@ -60,10 +72,18 @@ class Tape:
     states: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     #: Derivatives of the times of the observed states by h.
     dt_dh: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    #: Inputs over time, and the parameters at the observed states: those of the step that ends there.
+    inputs: BoundSchedule | None = None
+    observed_parameters: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def c(self) -> np.ndarray:
         return step_inputs(0.0, 0.0, self.k)
+
+    def segments_of_observed(self) -> list[Segment]:
+        """Return the segments of the steps that end at the observed states; the first one for the initial state."""
+        ends = [segment.step_offset + segment.step0 + segment.n_steps for segment in self.segments]
+        return [self.segments[i] for i in np.searchsorted(ends, self.observed)]
 
     def replay(self, segment: Segment) -> tuple[np.ndarray, np.ndarray]:
         """Return the states before each step and the unknowns of a segment: stored, or recomputed bit for bit.
@@ -73,22 +93,26 @@ class Tape:
         if segment.Z is not None and segment.X is not None:
             return segment.Z, segment.X
         self.stepper.restore(segment.stepper)
+        if segment.k is not None:
+            self.stepper.set_parameters(segment.k)
         taken = self.stepper.advance(
             segment.state, segment.n_steps, _policy(segment), initial_controller_state(segment.h)
         )
         return np.ascontiguousarray(taken.states[:-1]), np.ascontiguousarray(taken.unknowns)
 
     # -- derivatives --------------------------------------------------------------------------------------------------
-    def adjoint(self, cotangents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def adjoint(self, cotangents: np.ndarray, samples: list[np.ndarray] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the cotangents of the initial state and of c from those of the observed states (adjoint sweep).
 
-        c = (h, t, parameters): h is the size of all steps and changes their times; t shifts all times.
+        c = (h, t, parameters): h is the size of all steps and changes their times; t shifts all times. Cotangents of
+        inputs over time are added to their `samples`.
         """
         nz, c = self.compiled.layout.size, self.c
         a, g, n_remaining, grad_h, times = np.zeros(nz), np.zeros(c.size + 1), len(self.observed), 0.0, np.zeros(2)
         cotangents = np.ascontiguousarray(cotangents, dtype=float)
         for segment in reversed(self.segments):
             Z, X = self.replay(segment)
+            c = c if segment.k is None else step_inputs(0.0, 0.0, segment.k)
             local_steps, g[0] = self.observed - segment.step_offset, 0.0
             order, steps_left, tried_orders = self._pivot_order(segment), segment.n_steps, set[PivotOrder | None]()
             limit = MAX_GROWTH if order is not None else np.inf  # explicit schemes have no pivot growth
@@ -117,6 +141,8 @@ class Tape:
                     order, limit = self._next_pivot_order(order, tried_orders, X[steps_left - 1], Z[steps_left - 1], c)
                     tried_orders.add(order)
             grad_h += segment.dh_scale * g[0]
+            if self.inputs is not None and samples is not None:
+                grad_h += self.inputs.pull_back(g[2:-1], segment.t, segment.dt_dh, samples)
         while n_remaining > 0:
             n_remaining -= 1
             a += cotangents[n_remaining]
@@ -257,27 +283,48 @@ def record(
     """
     regular, rest = split_interval(plan.h, plan.t0, plan.t_end)
     tape = Tape(compiled, plan.k, regular + bool(rest), stepper)
+    if plan.inputs is not None:
+        tape.inputs = BoundSchedule(plan.inputs, plan.model, plan.t0, plan.t_end, plan.h)
     tape.observed, tape.t = observed, np.where(observed <= regular, plan.t0 + observed * plan.h, plan.t_end)
     # a shortened last step ends at t_end: it becomes shorter as the others become longer
     tape.dt_dh = np.where(observed <= regular, observed, 0).astype(float)
     tape.states = np.empty((len(observed), compiled.layout.size))
     tape.states[observed == 0] = state.z
+    k = plan.k
+    tape.observed_parameters = np.tile(k, (len(observed), 1))
     n_values = compiled.layout.size + compiled.size
     size = max(MIN_SEGMENT_STEPS, SEGMENT_BYTES // (8 * n_values))
-    segments = [(step0, min(size, regular - step0), plan.h, plan.t0, 1.0, 0) for step0 in range(0, regular, size)]
+    segments = [(n, count, plan.h, plan.t0, 1.0, 0) for n, count in _chunks(plan, tape.inputs, regular, size)]
     if rest:
         segments.append((0, 1, rest, plan.t0 + regular * plan.h, -float(regular), regular))
     done, first_stored_step = 0, 0 if keep else tape.steps - STORED_BYTES // (8 * n_values)
     for step0, n_steps, h, origin, dh_scale, step_offset in segments:
         segment = Segment(step0, n_steps, h, origin, state, stepper.checkpoint(), dh_scale, step_offset)
+        if tape.inputs is not None:
+            k = segment.k = k.copy()
+            tape.inputs.apply(k, segment.t)
+            stepper.set_parameters(k)
         state, states = record_segment(
             segment, stepper, done >= first_stored_step, last=first_stored_step <= 0 and done + n_steps == tape.steps
         )
         in_segment = (observed > done) & (observed <= done + n_steps)
         tape.states[in_segment] = states[observed[in_segment] - done - 1]
+        tape.observed_parameters[in_segment] = k
+        if not done:
+            tape.observed_parameters[observed == 0] = k
         tape.segments.append(segment)
         done += n_steps
     return tape
+
+
+def _chunks(plan: Plan, inputs: BoundSchedule | None, n_steps: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield first step and number of steps of chunks of at most `size` regular steps with constant inputs."""
+    n = 0
+    while n < n_steps:
+        count = min(size, n_steps - n)
+        count = count if inputs is None else min(count, inputs.steps_until_change(plan.t0 + n * plan.h))
+        yield n, count
+        n += count
 
 
 def record_segment(

@@ -9,14 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from livens.engine.ensemble.stepper import InputTable
 from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
-from livens.run.ensemble.members import EnsembleMembers, member_row, parameter_rows, parse_rows
+from livens.run.ensemble.members import (
+    EnsembleMembers,
+    input_table,
+    member_row,
+    parameter_rows,
+    parse_rows,
+)
 from livens.run.ensemble.partial_results import check_writable
 from livens.run.ensemble.run import Reductions, run_ensemble
 from livens.run.plan import Plan
+from livens.run.schedule import Schedule
 from livens.schemes.core.scheme import Scheme
 from livens.validation import check_integer, check_path
 
@@ -46,7 +54,7 @@ def ensemble(
     force: bool = False,
     client: Any = None,
     progress: bool | None = None,
-    inputs: object = None,
+    inputs: Schedule | Mapping[str, Any] | Sequence[Schedule | Mapping[str, Any]] | None = None,
 ) -> Ensemble:
     """Simulate many initial values or parameter sets at once.
 
@@ -92,8 +100,9 @@ def ensemble(
         are rescheduled.
     progress : bool, optional
         Show a progress bar if the run takes longer than two seconds. Default: on a terminal only.
-    inputs : None
-        Inputs over time are not available in ensembles, whose members have constant parameters; see `simulate`.
+    inputs : Schedule, mapping or sequence of these, optional
+        Inputs over time, as of `simulate`: for all members, or one entry per member, with common names and times. If
+        the energy depends on an input, its drift is not monitored.
 
     Returns
     -------
@@ -120,14 +129,16 @@ def ensemble(
     >>> many.q.shape, [round(float(x), 3) for x in many.q[:, -1, 0]]
     ((3, 3, 1), [0.54, -0.416, -0.99])
     """
-    if inputs is not None:
-        raise InputError(
-            "an ensemble has parameters that are constant in time, so it has no inputs over time: simulate each member "
-            "with livens.simulate(inputs=...), with a step of livens.prepare"
-        )
+    schedules = _schedules(inputs)
     initial_values = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
     actual = model.model if isinstance(model, Problem) else model
     starts, values, count = parse_rows(actual, initial_values, parameters)
+    if len(schedules) > 1:
+        if count not in (1, len(schedules)):
+            raise InputError(
+                f"inputs must have one entry per member: there are {count} members, {len(schedules)} given"
+            )
+        count = len(schedules)
     plan = Plan.from_arguments(
         model,
         member_row(starts, 0),
@@ -139,16 +150,18 @@ def ensemble(
         store=store,
         project=project,
         redundant=redundant,
+        inputs=schedules[0] if schedules else None,
     )
     shared_parameters = {name: value for name, value in plan.parameters.items() if name not in values}
     k = parameter_rows(plan.model, shared_parameters, values, count)
     plan = dataclasses.replace(plan, parameters={**shared_parameters, **member_row(values, 0)})
     default_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
+    table = input_table(plan, schedules, k) if schedules else InputTable.empty()
     target = None if out is None else check_path("out", out)
     if target is not None:
         check_writable(target, force)
     return run_ensemble(
-        EnsembleMembers(plan, count, {**default_starts, **starts}, k),
+        EnsembleMembers(plan, count, {**default_starts, **starts}, k, table),
         reduce=reduce,
         histograms=histograms,
         threads=check_integer("threads", threads, minimum=1),
@@ -157,3 +170,13 @@ def ensemble(
         client=client,
         progress=progress,
     )
+
+
+def _schedules(inputs: Any) -> list[Schedule]:
+    """Return the inputs over time: none, one for all members, or one per member."""
+    if inputs is None:
+        return []
+    entries = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    if not entries or None in entries:
+        raise InputError("inputs must be a schedule or mapping, or a sequence with one of these per member")
+    return [schedule for entry in entries if (schedule := Schedule.of(entry)) is not None]

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from livens.engine.ensemble.serialized_step import SerializedStep, run_block
-from livens.engine.ensemble.stepper import ARRAYS, EnsembleArrays, EnsembleStepper, HistogramSpec, TimeGrid
+from livens.engine.ensemble.stepper import (
+    ARRAYS,
+    EnsembleArrays,
+    EnsembleStepper,
+    HistogramSpec,
+    InputTable,
+    TimeGrid,
+)
 from livens.errors import InputError, MissingExtraError
 from livens.run.ensemble.partial_results import open_block_store
 
@@ -42,6 +49,7 @@ class EnsembleJob:
     bins: tuple[HistogramSpec, ...]
     threads: int
     columns: EnsembleColumns
+    inputs: InputTable
 
     @property
     def blocks(self) -> list[slice]:
@@ -65,7 +73,7 @@ def execute(
 ) -> EnsembleArrays:
     """Integrate all members; `on_progress` is called with the number of finished members."""
     if out is None and client is None:
-        return job.stepper.integrate(job.z, job.k, job.schedule, job.threads, job.bins, on_progress)
+        return job.stepper.integrate(job.z, job.k, job.schedule, job.threads, job.bins, on_progress, job.inputs)
     store = open_block_store(out, job, force) if out is not None else None
     blocks = job.blocks
     outcomes: dict[int, EnsembleArrays] = {}
@@ -95,7 +103,8 @@ def _run_locally(job: EnsembleJob, pending: Sequence[int]) -> Iterator[tuple[int
     blocks = job.blocks
     for index in pending:
         block = blocks[index]
-        yield index, job.stepper.integrate(job.z[block], job.k[block], job.schedule, job.threads, job.bins)
+        members = job.z[block], job.k[block], job.schedule, job.threads, job.bins
+        yield index, job.stepper.integrate(*members, inputs=job.inputs.of_members(block))
 
 
 def _run_on_dask(job: EnsembleJob, pending: Sequence[int], client: Any) -> Iterator[tuple[int, EnsembleArrays]]:
@@ -121,6 +130,7 @@ def _run_on_dask(job: EnsembleJob, pending: Sequence[int], client: Any) -> Itera
             job.schedule,
             job.threads,
             job.bins,
+            job.inputs.of_members(block),
             pure=False,
             retries=_RETRIES,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from livens.engine.codegen.initial_state_kernel import InitialStateKernel, MatrixPattern
 from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.ensemble.member_ordering import canonical_member
+from livens.engine.ensemble.stepper import InputTable
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.errors import InputError, LivensError
 from livens.expressions.evaluate import Evaluator
@@ -20,6 +22,8 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.derivative_array import TOLERANCE
 from livens.models.system import System
 from livens.run.plan import Plan
+from livens.run.schedule import BoundSchedule, Schedule
+from livens.run.stepping import split_interval
 from livens.types import ArrayLike, Expr, FloatArray
 
 #: Largest number of values of a block of matrices that is evaluated at once.
@@ -37,12 +41,21 @@ class EnsembleMembers:
     n_members: int
     initial_values: dict[str, np.ndarray]
     k: np.ndarray  # (member, parameter)
+    inputs: InputTable = dataclasses.field(default_factory=InputTable.empty)
 
     @classmethod
     def from_plans(cls, plans: Sequence[Plan]) -> EnsembleMembers:
         """Collect plans with the same equations, scheme, step size, end time and output rows."""
         starts = {name: np.array([np.asarray(plan.start[name], float) for plan in plans]) for name in plans[0].start}
         return cls(plans[0], len(plans), starts, np.array([plan.k for plan in plans]))
+
+    def parameters_with_largest_inputs(self, member: int) -> np.ndarray:
+        """Return the parameters of a member, with the value of largest magnitude of each input over time."""
+        if not self.inputs.entries.size:
+            return np.asarray(self.k[member])
+        k, rows = self.k[member].copy(), self.inputs.values[member if len(self.inputs.values) > 1 else 0]
+        k[self.inputs.entries] = np.take_along_axis(rows, np.abs(rows).argmax(axis=0)[None], axis=0)[0]
+        return k
 
     def initial_values_of(self, member: int) -> dict[str, np.ndarray]:
         return {name: rows[member if len(rows) > 1 else 0] for name, rows in self.initial_values.items()}
@@ -62,6 +75,20 @@ def parameter_rows(model: Model, shared: dict[str, Any], values: dict[str, np.nd
             for slice_ in table.lookup(name).slices:
                 k[:, slice_] = rows.reshape(count, -1)
     return k
+
+
+def input_table(plan: Plan, schedules: Sequence[Schedule], k: np.ndarray) -> InputTable:
+    """Return the inputs of all members, or of each member, and set those of the first step in the parameters k."""
+    n_regular, rest = split_interval(plan.h, plan.t0, plan.t_end)
+    bound = [BoundSchedule(schedule, plan.model, plan.t0, plan.t_end, plan.h) for schedule in schedules]
+    tables = [inputs.changes(k[i], plan.t0, n_regular + bool(rest)) for i, inputs in enumerate(bound)]
+    steps, entries = tables[0][0], bound[0].indices
+    for inputs, (own_steps, _) in zip(bound, tables, strict=True):
+        if not (np.array_equal(inputs.indices, entries) and np.array_equal(own_steps, steps)):
+            raise InputError("the inputs of all members must have the same names and sample times")
+    values = np.array([rows for _, rows in tables])
+    k[:, entries] = values[:, 0]
+    return InputTable(steps, entries, values)
 
 
 def initial_states(members: EnsembleMembers) -> tuple[CompiledStep, np.ndarray, dict[int, str]]:

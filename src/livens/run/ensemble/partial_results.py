@@ -151,7 +151,7 @@ class BlockStore:
                 (s.h, s.t0, s.n_steps, s.final_h, s.stride, s.stored.tolist(), job.bins, job.columns.n_members)
             ).encode()
         )
-        for array in (job.z, job.k):
+        for array in (job.z, job.k, job.inputs.steps, job.inputs.entries, job.inputs.values):
             hasher.update(np.ascontiguousarray(array).tobytes())
         return hasher.hexdigest()
 

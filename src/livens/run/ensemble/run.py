@@ -17,6 +17,7 @@ from livens.engine.ensemble.stepper import (
     EnsembleArrays,
     EnsembleStepper,
     HistogramSpec,
+    InputTable,
     TimeGrid,
     choose_width,
     unpermute,
@@ -107,10 +108,13 @@ def run_ensemble(
         z, k = z[order], k[order]
         stepper = _ensemble_stepper(compiled, _pivot_order(compiled, plan, z, k), monitor, width, bool(reduce))
         stored_columns = EnsembleColumns(_column_slices(compiled, stored), started[order], members.n_members)
-        job = EnsembleJob(stepper, z, k, schedule, tuple(bins.values()), threads, stored_columns)
+        inputs = members.inputs.of_members(started[order])
+        job = EnsembleJob(stepper, z, k, schedule, tuple(bins.values()), threads, stored_columns, inputs)
         with Progress(plan.title, len(z), progress, unit="members") as bar:
             outcome = unpermute(execute(job, out, client, force, bar.update), order, threads)
-        outcome.failures |= _late_failures(compiled, schedule, outcome, momenta, members.k[started])
+        outcome.failures |= _late_failures(
+            compiled, schedule, outcome, momenta, members.k[started], _monitored_energy(compiled, members.inputs)
+        )
         reasons |= {int(started[member]): message for member, message in outcome.failures.items()}
     ensemble = _build_ensemble(members, compiled, schedule, outcome, started, reasons, momenta, shapes, bins, width)
     if out is not None:
@@ -198,6 +202,16 @@ def _monitor_spec(
     return EnsembleMonitorSpec(function, tuple(sizes.tolist()), int(user_expressions.numel()), supplied), shapes
 
 
+def _monitored_energy(compiled: CompiledStep, inputs: InputTable) -> str:
+    """Return the name of the monitored energy; empty if it depends on inputs over time, whose changes supply it."""
+    model = compiled.model
+    name = model.monitored_energy(compiled.scheme.conserves)
+    if not name or not inputs.entries.size:
+        return name
+    columns = ca.jacobian_sparsity(ca.SX(model.view.observable(name)), model.view.k).get_triplet()[1]
+    return "" if np.isin(inputs.entries, columns).any() else name
+
+
 def _expression(model: Model, definition: Any) -> tuple[Any, tuple[int, ...]]:
     if isinstance(definition, str):
         if definition not in model.view.observable_names:
@@ -224,7 +238,7 @@ def _build_ensemble(
     width: int,
 ) -> Ensemble:
     plan, model, count, k = members.plan, compiled.model, members.n_members, members.k
-    energy = model.monitored_energy(compiled.scheme.conserves)
+    energy = _monitored_energy(compiled, members.inputs)
     reduced, rows = {}, np.full(count, -1)
     if outcome is not None and len(started) == count:  # avoid copies of large ensembles
         states, steps, newton_iterations = outcome.states, outcome.steps, outcome.corrections
@@ -254,7 +268,8 @@ def _build_ensemble(
         if outcome is None or row < 0:
             return Summary(energy)
         initial_row, reference_energy, maxima = outcome.first[row], float(outcome.trusted[row]), outcome.largest[row]
-        return _summary(model, energy, momenta, k[member], initial_row, reference_energy, maxima)
+        k_largest = members.parameters_with_largest_inputs(member)
+        return _summary(model, energy, momenta, k_largest, initial_row, reference_energy, maxima)
 
     arrays, offset = {}, 0
     for name, size in compiled.layout.sizes.items():
@@ -327,14 +342,18 @@ def _crossed_branches(
 
 
 def _late_failures(
-    compiled: CompiledStep, schedule: TimeGrid, outcome: EnsembleArrays, momenta: tuple[str, ...], k: np.ndarray
+    compiled: CompiledStep,
+    schedule: TimeGrid,
+    outcome: EnsembleArrays,
+    momenta: tuple[str, ...],
+    k: np.ndarray,
+    energy: str,
 ) -> dict[int, str]:
     """Return error messages of members that reached the end with non-finite values or a blown-up energy.
 
     `livens.simulate` stops such runs. Rows of a member from the first non-finite one on are set to NaN.
     """
     model, failures = compiled.model, dict[int, str]()
-    energy = model.monitored_energy(compiled.scheme.conserves)
     has_energy_balance = bool(energy) and ("supplied_energy" in compiled.layout or model.conservative)
     for member in np.flatnonzero(~np.isfinite(outcome.states).all(axis=(1, 2))).tolist():
         if member not in outcome.failures:

@@ -27,7 +27,6 @@ FORMULATION_DESCRIPTIONS = {
     "nambu": "a Nambu system (Nambu)",
     "partitioned": "a model in two parts (FirstOrder with `partition`)",
     "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
-    "crowd": "a granular system (GranularBox)",
 }
 
 

@@ -59,13 +59,19 @@ def momentum_residual(tw: QuasiVelocities, q0: Expr, u0: Expr, q1: Expr, u: Expr
     return residual
 
 
-def angular_velocities(tw: QuasiVelocities, q0: Expr, u0: Expr, impulse: Expr, h: Expr, k: Expr) -> Expr:
+def angular_velocities(
+    tw: QuasiVelocities, q0: Expr, u0: Expr, impulse: Expr, h: Expr, k: Expr, isotropic: bool = False
+) -> Expr:
     """Return the angular velocities w1 of all bodies in space, without unknowns of the step.
 
     In the frame of the body, ``J W = exp(-h/2 W) D_A^T l1``. Newton's method starts at ``h = 0``, which is exact for
-    equal moments of inertia.
+    equal moments of inertia: bodies with `isotropic` inertia tensors need no iterations.
     """
     u1 = ca.SX(u0)
+    if isotropic:
+        for frame, block in tw.spatial_blocks():
+            u1[block] = u0[block] + impulse[block] / tw.body_inertia_tensor(frame, k)[0, 0]
+        return u1
     W, pi, half = ca.SX.sym("W", 3), ca.SX.sym("pi", 3), ca.SX.sym("h")
     J = ca.SX.sym("J", 3, 3)
     residual = J @ W - rotation_matrix(-half * W) @ pi

@@ -16,6 +16,7 @@ import numpy as np
 from livens.expressions.state_layout import Layout
 from livens.models.base import sha256_of
 from livens.models.contact_detection import DetectedContacts
+from livens.models.director_bodies import inertia_function
 from livens.models.disjoint_sets import connected_components
 from livens.models.element import ElementType
 from livens.models.external_force import ExternalForce
@@ -106,6 +107,18 @@ def body_classes(system: System) -> tuple[BodyClass, ...]:
     return tuple(classes)
 
 
+def isotropic_coordinates(system: System, k: np.ndarray) -> set[int]:
+    """Return the coordinates of all bodies in space whose three moments of inertia are equal."""
+    coordinates = set[int]()
+    for frame in system.frames:
+        if frame.dimension == 3 and len(frame.directors) == 3:
+            parameters = k[list(system.element_parameters[frame.element_index])]
+            euler = np.array(inertia_function(system, frame)(parameters)[1])
+            if np.abs(euler - euler[0, 0] * np.eye(3)).max() <= 1e-15 * euler[0, 0]:
+                coordinates |= set(frame.coordinates)
+    return coordinates
+
+
 def _has_contribution(model: ElementType) -> bool:
     """Return True if an element has an energy, a force or a constraint; others are visuals or hold parameters."""
     return bool(model.m or model.F.nnz()) or not all(x.is_zero() for x in (model.T, model.V, model.R))
@@ -133,6 +146,8 @@ class IndependentBodyEquations(StepEquations):
     system: System
     body_classes: tuple[BodyClass, ...]
     steps: tuple[StepGraph, ...]
+    #: Steps of bodies with equal moments of inertia, such as spheres; a run uses them if its parameters are such.
+    isotropic_steps: Callable[[], tuple[StepGraph, ...]]
     system_graph: Callable[[], StepGraph]
 
     @functools.cached_property
@@ -209,10 +224,13 @@ def _quasi_velocity_indices(system: System) -> dict[tuple[tuple[int, ...], int],
 
 
 @functools.lru_cache(maxsize=32)
-def body_class_steps(system: System, explicit_point: ExplicitPoint, beta: float) -> tuple[StepGraph, ...]:
+def body_class_steps(
+    system: System, explicit_point: ExplicitPoint, beta: float, isotropic: bool = False
+) -> tuple[StepGraph, ...]:
     """Return the steps of all body classes; () if there are none, or if a step is implicit."""
     steps = tuple(
-        SemiExplicitStep(body_class.system, explicit_point, beta).equations() for body_class in body_classes(system)
+        SemiExplicitStep(body_class.system, explicit_point, beta, isotropic=isotropic).equations()
+        for body_class in body_classes(system)
     )
     return () if any(step.size for step in steps) else steps
 

@@ -200,7 +200,10 @@ class SemiExplicitStep:
         caches_force: bool = True,
         removed_constraints: Collection[int] = (),
         scaling: ScalingFunction | None = None,
+        isotropic: bool = False,
     ) -> None:
+        #: Whether the moments of inertia of all bodies are equal.
+        self.isotropic = isotropic
         self.system, self.explicit_point, self.beta, self.caches_force = system, explicit_point, beta, caches_force
         #: Size of the next step per unit of fictive time, for variable steps.
         self.scaling = scaling
@@ -252,7 +255,7 @@ class SemiExplicitStep:
         ]
         acceleration = sum((term[0] for term in implicit_terms), explicit_acceleration)
         u1 = u0 + h * acceleration
-        u_free = free_rotation.angular_velocities(tw, old.q, u0, h * acceleration, h, k)
+        u_free = free_rotation.angular_velocities(tw, old.q, u0, h * acceleration, h, k, self.isotropic)
         for _, block in tw.spatial_blocks():
             u1[block] = u_free[block]
         u = (u0 + u1) / 2

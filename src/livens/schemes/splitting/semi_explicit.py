@@ -15,13 +15,11 @@ import numpy as np
 from livens.errors import InputError
 from livens.math import Scalar
 from livens.models.contact_detection import DetectedContacts
-from livens.models.granular_box import GranularBox
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import ExternalForceSlot, StepEquations
 from livens.schemes.discretization.force_history import ForceHistory
-from livens.schemes.discretization.granular_step import GranularEquations, initial_contact_force
 from livens.schemes.discretization.independent_bodies import (
     IndependentBodyEquations,
     body_class_steps,
@@ -114,7 +112,7 @@ class SemiExplicit(MapScheme):
     when_to_use = "Expensive or externally compiled forces, evaluated once per step, beside stiff cheap forces."
     when_to_avoid = "Energy has to be exact, or expensive forces are stiff."
 
-    formulations = ("phase space", "elements", "crowd")
+    formulations = ("phase space", "elements")
     supports_external_forces = True
     #: Forces of previous steps are part of the state, for error-controlled steps.
     uses_force_history: bool = False
@@ -172,8 +170,6 @@ class SemiExplicit(MapScheme):
         return 1 + steps * self.evaluations_per_step, 0
 
     def unmet_requirements(self, model: Any) -> list[str]:
-        if isinstance(model, GranularBox):
-            return ["steps of equal size"] if self.fictive or not self.caches_explicit_force else []
         if not uses_element_path(model):
             unmet = [*super().unmet_requirements(model), *constant_mass_requirement(model)][:1]
             if (
@@ -210,8 +206,6 @@ class SemiExplicit(MapScheme):
         )
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
-        if isinstance(model, GranularBox):
-            return GranularEquations(model, self.explicit_point.alpha, self.explicit_point.extrapolate_velocity)
         if uses_element_path(model):
             system_graph = functools.cache(lambda: self._system_step(model, removed_constraints).equations())
             steps = (
@@ -220,7 +214,15 @@ class SemiExplicit(MapScheme):
                 else body_class_steps(model, self.explicit_point, self.beta)
             )
             return (
-                IndependentBodyEquations(model, body_classes(model), steps, system_graph) if steps else system_graph()
+                IndependentBodyEquations(
+                    model,
+                    body_classes(model),
+                    steps,
+                    lambda: body_class_steps(model, self.explicit_point, self.beta, isotropic=True),
+                    system_graph,
+                )
+                if steps
+                else system_graph()
             )
         equations = super().equations(model, removed_constraints)
         external_force = as_hamiltonian(model).external_force
@@ -233,8 +235,6 @@ class SemiExplicit(MapScheme):
         )
 
     def is_explicit(self, model: Any) -> bool:
-        if isinstance(model, GranularBox):
-            return True
         if isinstance(self.equations(model), IndependentBodyEquations):
             return True
         return (
@@ -250,8 +250,6 @@ class SemiExplicit(MapScheme):
     def initial_scheme_state(
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
     ) -> dict[str, Any]:
-        if isinstance(model, GranularBox):
-            return {"A": initial_contact_force(model, self.explicit_point.alpha, values, k, h)}
         if uses_element_path(model):
             scaling_state: dict[str, Any] = {}
             if self.scaling is not None:
@@ -305,7 +303,7 @@ class SemiExplicit(MapScheme):
 
     def scheme_state_of(self, model: Any, q: Any, p: Any, t: Any, k: Any, h: Any) -> dict[str, object]:
         """Return the expensive forces for equal steps; with a scaling, the step size depends on the previous step."""
-        if self.fictive or not self.caches_explicit_force or isinstance(model, GranularBox):
+        if self.fictive or not self.caches_explicit_force:
             return {}
         if getattr(model, "external_force", None) is not None:
             raise InputError("an external force has no derivatives")

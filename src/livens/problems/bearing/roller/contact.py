@@ -21,6 +21,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.expressions.tracing import ModelFunction
+from livens.multibody.contacts.dissipation import friction_potential, hunt_crossley_force, hunt_crossley_potential
 from livens.types import ScalarLike, Vector
 
 if TYPE_CHECKING:
@@ -189,15 +190,14 @@ def roller_forces(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
         for contact in _slice_contacts(q, k, slice_profile, inner):
             load = _slice_load(contact.distance, k)
             (rate,) = m.from_casadi(ca.jtimes(m.to_casadi(contact.distance), m.to_casadi(q), m.to_casadi(v)))
-            # integral of max(-1, damping rate): no adhesive forces
-            damping_potential = m.where(k.damping * rate > -1.0, 0.5 * k.damping * rate**2, -rate - 0.5 / k.damping)
             contact_arm = contact.arm - (q[:3] - q[12:15])
             parts = [m.dot(contact_arm, q[3 + 3 * i : 6 + 3 * i]) for i in range(3)]
             sliding = v[:3] + sum(x * v[3 + 3 * i : 6 + 3 * i] for i, x in enumerate(parts)) - v[12:15]
             if inner:
                 sliding = sliding - speed * m.array([0.0, -contact.arm[2], contact.arm[1]])
             along = sliding - m.dot(sliding, contact.normal) * contact.normal
-            total = total + load * (damping_potential + k.mu * m.sqrt(m.dot(along, along) + k.creep**2))
+            friction = friction_potential(k.mu, along, k.creep)
+            total = total + load * (hunt_crossley_potential(k.damping, rate) + friction)
         return m.from_casadi(ca.densify(-ca.gradient(m.to_casadi(total), m.to_casadi(v))))
 
     return forces
@@ -211,7 +211,7 @@ def roller_normal(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
         total = 0.0
         for contact in _slice_contacts(q, k, slice_profile, inner):
             (rate,) = m.from_casadi(ca.jtimes(m.to_casadi(contact.distance), m.to_casadi(q), m.to_casadi(v)))
-            total = total + _slice_load(contact.distance, k) * m.maximum(0.0, 1 + k.damping * rate)
+            total = total + hunt_crossley_force(_slice_load(contact.distance, k), k.damping, rate)
         return total
 
     return normal

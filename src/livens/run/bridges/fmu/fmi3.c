@@ -39,6 +39,12 @@ KERNEL(initial_guess);
 KERNEL(predict);
 KERNEL(jacobian);
 KERNEL(outputs);
+KERNEL(residual_tangent);
+KERNEL(state_tangent);
+KERNEL(output_tangent);
+#if HAS_START
+KERNEL(start);
+#endif
 
 /* layouts of StepKernels and Workspace in livens.engine.newton.iteration */
 typedef struct {
@@ -68,10 +74,11 @@ typedef struct {
   int64_t newton_iterations[1], counters[3], step_index, n_dense_steps, outputs_valid, has_angles;
 } Values;
 typedef struct {
-  Values values;
+  Values values, before; /* before: at the start of the last communication step */
   fmi3LogMessageCallback log;
   fmi3InstanceEnvironment environment;
-  int is_initialized;
+  int64_t n_last_steps;
+  int is_initialized, is_start_outdated;
 } Instance;
 
 static void bind_workspace(Values *v, Workspace *w) {
@@ -117,10 +124,64 @@ static void update_outputs(Values *v) {
   v->has_angles = v->outputs_valid = 1;
 }
 
+/* Solve the n equations of the augmented matrix A, n rows of n + 1, by elimination with row exchange. Unknowns whose
+   pivot is at most `smallest` times the largest entry of their column are zero; without `smallest` they are an error. */
+static int eliminate(double *A, int n, double *x, double smallest) {
+  int W = n + 1, row = 0, is_regular = 1, *column_of = malloc(sizeof(int) * (n + 1));
+  if (!column_of) return 0;
+  for (int k = 0; k < n && is_regular; k++) {
+    int pivot = row;
+    double largest = 0;
+    for (int i = 0; i < n; i++) {
+      double size = fabs(A[i * W + k]);
+      if (size > largest) largest = size;
+      if (i > row && size > fabs(A[pivot * W + k])) pivot = i;
+    }
+    if (row >= n || !(fabs(A[pivot * W + k]) > smallest * largest)) {
+      is_regular = smallest > 0;
+      continue;
+    }
+    for (int j = k; pivot != row && j <= n; j++) {
+      double value = A[pivot * W + j];
+      A[pivot * W + j] = A[row * W + j];
+      A[row * W + j] = value;
+    }
+    for (int i = row + 1; i < n; i++) {
+      double factor = A[i * W + k] / A[row * W + k];
+      for (int j = k; factor != 0 && j <= n; j++) A[i * W + j] -= factor * A[row * W + j];
+    }
+    column_of[row++] = k;
+  }
+  for (int i = 0; i < n; i++) x[i] = 0;
+  for (int i = row - 1; i >= 0; i--) {
+    double value = A[i * W + n];
+    for (int j = column_of[i] + 1; j < n; j++) value -= A[i * W + j] * x[j];
+    x[column_of[i]] = value / A[i * W + column_of[i]];
+  }
+  free(column_of);
+  return is_regular;
+}
+
+/* Solve J dx = r for the increments dx of the unknowns, with the Jacobian of a step at x. J has n rows of n + 1. */
+static int solve_newton(const double *x, const double *z, double *c, const double *r, double *J, double *dx) {
+  double values[NNZ + N_UPDATE + 1], unused[N + 1];
+  livens_jacobian((double *)x, (double *)z, c, unused, values);
+  memset(J, 0, sizeof(double) * N * (N + 1));
+  for (int i = 0; i < NNZ; i++) J[JAC_ROWS[i] * (N + 1) + JAC_COLUMNS[i]] += values[i];
+  for (int i = 0; i < N; i++) J[i * (N + 1) + N] = r[i];
+  if (!eliminate(J, N, dx, 0)) return 0;
+  if (N_UPDATE) {
+    double increment[N + 1];
+    memset(increment, 0, sizeof increment);
+    for (int i = 0; i < N_UPDATE; i++) increment[UPDATE_ROWS[i]] += values[NNZ + i] * dx[UPDATE_COLUMNS[i]];
+    memcpy(dx, increment, sizeof(double) * N);
+  }
+  return 1;
+}
+
 /* Solve a step by Newton's method with dense elimination and row exchange, if the static pivot order fails. */
 static int dense_step(Values *v) {
-  static const int W = N + 1;
-  double *J = malloc(sizeof(double) * N * (N + 1)), x[N], dx[N], values[NNZ + N_UPDATE + 1], last = INFINITY;
+  double *J = malloc(sizeof(double) * N * (N + 1)), x[N], dx[N], last = INFINITY;
   double *inv_roundoff = v->work + INV_ROUNDOFF_OFFSET;
   int solved = 0;
   if (!J) return 0;
@@ -129,36 +190,7 @@ static int dense_step(Values *v) {
   livens_inv_roundoff(x, v->Z, v->c, dx, inv_roundoff);
   for (int iteration = 0; iteration < 40 && !solved; iteration++) {
     livens_residual(x, v->Z, v->c, v->r, v->r);
-    livens_jacobian(x, v->Z, v->c, v->r, values);
-    memset(J, 0, sizeof(double) * N * (N + 1));
-    for (int i = 0; i < NNZ; i++) J[JAC_ROWS[i] * W + JAC_COLUMNS[i]] += values[i];
-    for (int i = 0; i < N; i++) J[i * W + N] = v->r[i];
-    for (int k = 0; k < N; k++) {
-      int pivot = k;
-      for (int i = k + 1; i < N; i++)
-        if (fabs(J[i * W + k]) > fabs(J[pivot * W + k])) pivot = i;
-      if (!(fabs(J[pivot * W + k]) > 0)) goto done;
-      for (int j = k; pivot != k && j <= N; j++) {
-        double value = J[pivot * W + j];
-        J[pivot * W + j] = J[k * W + j];
-        J[k * W + j] = value;
-      }
-      for (int i = k + 1; i < N; i++) {
-        double factor = J[i * W + k] / J[k * W + k];
-        for (int j = k; factor != 0 && j <= N; j++) J[i * W + j] -= factor * J[k * W + j];
-      }
-    }
-    for (int i = N - 1; i >= 0; i--) {
-      double value = J[i * W + N];
-      for (int j = i + 1; j < N; j++) value -= J[i * W + j] * dx[j];
-      dx[i] = value / J[i * W + i];
-    }
-    if (N_UPDATE) {
-      double increment[N];
-      memset(increment, 0, sizeof increment);
-      for (int i = 0; i < N_UPDATE; i++) increment[UPDATE_ROWS[i]] += values[NNZ + i] * dx[UPDATE_COLUMNS[i]];
-      memcpy(dx, increment, sizeof dx);
-    }
+    if (!solve_newton(x, v->Z, v->c, v->r, J, dx)) goto done;
     for (int i = 0; i < N; i++) x[i] -= dx[i];
     livens_residual(x, v->Z, v->c, v->r, v->r);
     livens_inv_roundoff(x, v->Z, v->c, dx, inv_roundoff);
@@ -181,6 +213,152 @@ done:
   free(J);
   return solved;
 }
+
+#if HAS_START
+/* Terms of the start: constraints, their rates, momenta, right-hand side and KKT matrix (M, W^T; G, 0), scheme state. */
+typedef struct {
+  double values[3 * NM + 2 * NQ + N_KKT + N_SCHEME + 1];
+  double G[NM * NQ + 1];
+} StartTerms;
+static void evaluate_start(Values *v, StartTerms *s) {
+  double *kkt = s->values + 3 * NM + 2 * NQ;
+  livens_start(v->X, v->Z, v->c, v->r, s->values);
+  memset(s->G, 0, sizeof s->G);
+  for (int i = 0; i < N_KKT; i++)
+    if (KKT_ROWS[i] >= NQ && KKT_COLUMNS[i] < NQ) s->G[(KKT_ROWS[i] - NQ) * NQ + KKT_COLUMNS[i]] = kkt[i];
+}
+
+/* dx: smallest solution of G dx = r, with the rows of position constraints only if `positions`. */
+static void smallest_solution(const StartTerms *s, const double *r, int positions, double *work, double *dx) {
+  double *A = work, *lambda = work + NM * (NM + 1);
+  for (int i = 0; i < NM; i++) {
+    int is_used = !IS_REMOVED[i] && (!positions || IS_POSITION[i]);
+    for (int j = 0; j < NM; j++) {
+      double sum = 0;
+      for (int l = 0; is_used && l < NQ; l++) sum += s->G[i * NQ + l] * s->G[j * NQ + l];
+      A[i * (NM + 1) + j] = IS_REMOVED[j] || (positions && !IS_POSITION[j]) ? 0 : sum;
+    }
+    A[i * (NM + 1) + NM] = is_used ? r[i] : 0;
+  }
+  eliminate(A, NM, lambda, 1e-13);
+  for (int l = 0; l < NQ; l++) {
+    dx[l] = 0;
+    for (int i = 0; i < NM; i++) dx[l] += s->G[i * NQ + l] * lambda[i];
+  }
+}
+
+/* Largest residual of the constraints relative to their terms. */
+static double violation(const StartTerms *s, const double *r, const double *x) {
+  double largest = 0;
+  for (int i = 0; i < NM; i++) {
+    double scale = 1;
+    for (int l = 0; l < NQ; l++) scale += fabs(s->G[i * NQ + l] * x[l]);
+    if (!(fabs(r[i]) / scale <= largest)) largest = fabs(r[i]) / scale;
+  }
+  return largest;
+}
+
+/* Gauss-Newton iteration onto the position constraints. */
+static int to_constraints(Values *v, StartTerms *s, double *work) {
+  double *q = v->Z + Q_OFFSET, dq[NQ + 1], previous = INFINITY;
+  for (int iteration = 0; iteration < 50; iteration++) {
+    double size = 0, scale = 1;
+    evaluate_start(v, s);
+    smallest_solution(s, s->values, 1, work, dq);
+    for (int l = 0; l < NQ; l++) {
+      q[l] -= dq[l];
+      if (!(fabs(dq[l]) <= size)) size = fabs(dq[l]);
+      if (fabs(q[l]) > scale) scale = fabs(q[l]);
+    }
+    if (!(size < INFINITY)) return 0;
+    if (size <= 1e-15 * scale || (size > 0.5 * previous && size < 1e-11 * scale)) break;
+    previous = size;
+  }
+  evaluate_start(v, s);
+  return violation(s, s->values, q) <= START_TOLERANCE;
+}
+
+static double distance(const double *a, const double *b) {
+  double sum = 0;
+  for (int l = 0; l < NQ; l++) sum += (a[l] - b[l]) * (a[l] - b[l]);
+  return sqrt(sum);
+}
+
+/* Move the position to the nearest one on the constraints: Gauss-Newton, then tangential steps. */
+static int project_position(Values *v, StartTerms *s, double *work) {
+  double *q = v->Z + Q_OFFSET, given[NQ + 1], best[NQ + 1], origin[NQ + 1], tangential[NQ + 1], normal[NQ + 1], r[NM + 1];
+  memcpy(given, q, sizeof(double) * NQ);
+  if (!to_constraints(v, s, work)) return 0;
+  for (int iteration = 0; iteration < 200; iteration++) {
+    double size = 0, scale = 1;
+    memcpy(origin, q, sizeof(double) * NQ);
+    for (int i = 0; i < NM; i++) {
+      r[i] = 0;
+      for (int l = 0; l < NQ; l++) r[i] += s->G[i * NQ + l] * (given[l] - q[l]);
+    }
+    smallest_solution(s, r, 1, work, normal);
+    for (int l = 0; l < NQ; l++) {
+      tangential[l] = given[l] - q[l] - normal[l];
+      if (fabs(tangential[l]) > size) size = fabs(tangential[l]);
+      if (fabs(q[l]) > scale) scale = fabs(q[l]);
+    }
+    if (size <= 1e-15 * scale) break;
+    double shortest = distance(origin, given), factor = 1;
+    int found = 0;
+    for (int trial = 0; trial < 8; trial++, factor /= 2) {
+      for (int l = 0; l < NQ; l++) q[l] = origin[l] + factor * tangential[l];
+      if (to_constraints(v, s, work) && distance(q, given) < shortest) {
+        shortest = distance(q, given);
+        memcpy(best, q, sizeof(double) * NQ);
+        found = 1;
+      }
+    }
+    memcpy(q, found ? best : origin, sizeof(double) * NQ);
+    evaluate_start(v, s);
+    if (!found) break;
+  }
+  return 1;
+}
+
+/* Compute the initial state for the parameters: positions and velocities on the constraints, momenta, multipliers. */
+static int compute_start(Values *v) {
+  int size = NQ + NM, W = size + 1, solved = 0, kept = 0, index[NQ + NM + 1];
+  double *work = malloc(sizeof(double) * (size * (size + 1) + 3 * size + 3)), *velocity = v->Z + V_OFFSET;
+  StartTerms *s = malloc(sizeof(StartTerms));
+  if (!work || !s) goto done;
+  v->c[0] = v->h;
+  v->c[1] = v->time;
+  evaluate_start(v, s);
+  if (!(violation(s, s->values, v->Z + Q_OFFSET) <= START_TOLERANCE) && !project_position(v, s, work)) goto done;
+  if (!(violation(s, s->values + NM, velocity) <= START_TOLERANCE)) {
+    double dv[NQ + 1];
+    smallest_solution(s, s->values + NM, 0, work, dv);
+    for (int l = 0; l < NQ; l++) velocity[l] -= dv[l];
+    evaluate_start(v, s);
+  }
+  memcpy(v->Z + P_OFFSET, s->values + 2 * NM, sizeof(double) * NQ);
+  for (int i = 0; i < N_SCHEME; i++) v->Z[SCHEME_ENTRIES[i]] = s->values[3 * NM + 2 * NQ + N_KKT + i];
+  for (int i = 0; i < size; i++) index[i] = i >= NQ && IS_REMOVED[i - NQ] ? -1 : kept++;
+  W = kept + 1;
+  memset(work, 0, sizeof(double) * kept * W);
+  for (int i = 0; i < N_KKT; i++)
+    if (index[KKT_ROWS[i]] >= 0 && index[KKT_COLUMNS[i]] >= 0)
+      work[index[KKT_ROWS[i]] * W + index[KKT_COLUMNS[i]]] += s->values[3 * NM + 2 * NQ + i];
+  for (int i = 0; i < size; i++)
+    if (index[i] >= 0) work[index[i] * W + kept] = s->values[2 * NM + NQ + i];
+  eliminate(work, kept, work + size * (size + 1), 1e-13);
+  for (int i = 0; i < NM && LAMBDA_OFFSET >= 0; i++)
+    v->Z[LAMBDA_OFFSET + i] = index[NQ + i] < 0 ? 0 : work[size * (size + 1) + index[NQ + i]];
+  livens_initial_guess(v->X, v->Z, v->c, v->r, v->X);
+  for (int h = 1; h < HISTORY; h++) memcpy(v->X + h * N, v->X, sizeof(double) * N);
+  solved = 1;
+  for (int i = 0; i < NZ; i++) solved = solved && isfinite(v->Z[i]);
+done:
+  free(work);
+  free(s);
+  return solved;
+}
+#endif
 
 static int advance(Values *v) {
   Workspace w;
@@ -232,12 +410,31 @@ EXPORT fmi3Instance fmi3InstantiateScheduledExecution(fmi3String a, fmi3String b
 EXPORT void fmi3FreeInstance(fmi3Instance p) { free(p); }
 EXPORT fmi3Status fmi3EnterInitializationMode(fmi3Instance p, fmi3Boolean has_tolerance, fmi3Float64 tolerance,
                                               fmi3Float64 start, fmi3Boolean has_stop, fmi3Float64 stop) {
-  Values *v = &((Instance *)p)->values;
-  v->t_origin = v->time = start;
+  Instance *instance = p;
+  instance->values.t_origin = instance->values.time = start;
+  instance->is_start_outdated |= start != T0;
   return fmi3OK;
 }
+/* Compute the start anew, if a parameter or the time of the start has changed since it was computed. */
+static int update_start(Instance *instance) {
+#if HAS_START
+  Values *v = &instance->values;
+  if (!instance->is_start_outdated || instance->is_initialized) return 1;
+  instance->is_start_outdated = 0;
+  memcpy(v->Z, INITIAL_STATE, sizeof(double) * NZ);
+  v->outputs_valid = v->has_angles = 0;
+  if (!compute_start(v)) {
+    if (instance->log)
+      instance->log(instance->environment, fmi3Error, "logStatusError", "no consistent start with these parameters");
+    return 0;
+  }
+#endif
+  return 1;
+}
 EXPORT fmi3Status fmi3ExitInitializationMode(fmi3Instance p) {
-  ((Instance *)p)->is_initialized = 1;
+  Instance *instance = p;
+  if (!update_start(instance)) return fmi3Error;
+  instance->is_initialized = 1;
   return fmi3OK;
 }
 EXPORT fmi3Status fmi3EnterEventMode(fmi3Instance p) { return fmi3Error; }
@@ -248,7 +445,8 @@ EXPORT fmi3Status fmi3Terminate(fmi3Instance p) { return fmi3OK; }
 EXPORT fmi3Status fmi3Reset(fmi3Instance p) {
   Instance *instance = p;
   reset_values(&instance->values);
-  instance->is_initialized = 0;
+  instance->is_initialized = instance->is_start_outdated = 0;
+  instance->n_last_steps = 0;
   return fmi3OK;
 }
 
@@ -256,6 +454,7 @@ EXPORT fmi3Status fmi3Reset(fmi3Instance p) {
 EXPORT fmi3Status fmi3GetFloat64(fmi3Instance p, const fmi3ValueReference refs[], size_t n, fmi3Float64 x[],
                                  size_t nx) {
   Values *v = &((Instance *)p)->values;
+  if (!update_start(p)) return fmi3Error;
   for (size_t i = 0; i < n; i++) {
     if (refs[i] == 0) {
       x[i] = v->time;
@@ -274,8 +473,10 @@ EXPORT fmi3Status fmi3SetFloat64(fmi3Instance p, const fmi3ValueReference refs[]
                                  size_t nx) {
   Instance *instance = p;
   for (size_t i = 0; i < n; i++) {
-    if (refs[i] < 1 || refs[i] > NK || !IS_VARIABLE[refs[i] - 1]) return fmi3Error;
-    instance->values.c[1 + refs[i]] = x[i];
+    if (refs[i] < 1 || refs[i] > NK || VARIABLE_OF[refs[i] - 1] != (int)refs[i] - 1) return fmi3Error;
+    for (int j = 0; j < NK; j++)
+      if (VARIABLE_OF[j] == (int)refs[i] - 1) instance->values.c[2 + j] = x[i];
+    instance->is_start_outdated |= SETS_START[refs[i] - 1];
   }
   instance->values.outputs_valid = 0;
   return fmi3OK;
@@ -298,8 +499,11 @@ EXPORT fmi3Status fmi3DoStep(fmi3Instance p, fmi3Float64 time, fmi3Float64 size,
     v->step_index = 0;
     v->h = STEP_SIZE;
   }
+  memcpy(&instance->before, v, sizeof *v);
+  instance->n_last_steps = count;
   for (int64_t s = 0; s < count; s++) {
     if (!advance(v)) {
+      instance->n_last_steps = 0;
       *last = v->time;
       if (instance->log) instance->log(instance->environment, fmi3Error, "logStatusError", "a step did not converge");
       return fmi3Error;
@@ -307,6 +511,48 @@ EXPORT fmi3Status fmi3DoStep(fmi3Instance p, fmi3Float64 time, fmi3Float64 size,
   }
   *last = time + size;
   return fmi3OK;
+}
+
+/* Derivatives of the outputs by inputs and tunable parameters that are held in the last communication step: its steps
+   are repeated with their tangents. */
+EXPORT fmi3Status fmi3GetDirectionalDerivative(fmi3Instance p, const fmi3ValueReference unknowns[], size_t n_unknowns,
+                                               const fmi3ValueReference knowns[], size_t n_knowns, const double seed[],
+                                               size_t n_seed, double sensitivity[], size_t n_sensitivity) {
+  Instance *instance = p;
+  Values *v = malloc(sizeof(Values));
+  double *J = malloc(sizeof(double) * (N + 1) * (N + 1)), z[NZ], c[2 + NK], dx[N + 1], rates[N + 1], dz_next[NZ];
+  double tangent[N + NZ + NK + 1], *dz = tangent + N, *dk = dz + NZ, changes[NOUT + 1];
+  fmi3Status status = fmi3Error;
+  if (!v || !J || n_seed != n_knowns || n_sensitivity != n_unknowns) goto done;
+  memset(tangent, 0, sizeof tangent);
+  for (size_t i = 0; i < n_knowns; i++) {
+    if (knowns[i] < 1 || knowns[i] > NK || VARIABLE_OF[knowns[i] - 1] != (int)knowns[i] - 1) goto done;
+    for (int j = 0; j < NK; j++)
+      if (VARIABLE_OF[j] == (int)knowns[i] - 1) dk[j] += seed[i];
+  }
+  memcpy(v, instance->n_last_steps ? &instance->before : &instance->values, sizeof *v);
+  for (int64_t s = 0; s < instance->n_last_steps; s++) {
+    double *x = v->X + (HISTORY - 1) * N;
+    memcpy(z, v->Z, sizeof z);
+    if (!advance(v)) goto done;
+    memcpy(c, v->c, sizeof c);
+    livens_residual_tangent(x, z, c, tangent, rates);
+    if (!solve_newton(x, z, c, rates, J, dx)) goto done;
+    for (int i = 0; i < N; i++) tangent[i] = -dx[i];
+    livens_state_tangent(x, z, c, tangent, dz_next);
+    memcpy(dz, dz_next, sizeof dz_next);
+  }
+  v->c[1] = v->time;
+  livens_output_tangent(v->X + (HISTORY - 1) * N, v->Z, v->c, tangent, changes);
+  for (size_t i = 0; i < n_unknowns; i++) {
+    if (unknowns[i] <= NK || unknowns[i] > NK + NOUT) goto done;
+    sensitivity[i] = changes[unknowns[i] - NK - 1];
+  }
+  status = fmi3OK;
+done:
+  free(v);
+  free(J);
+  return status;
 }
 
 EXPORT fmi3Status fmi3GetFMUState(fmi3Instance p, fmi3FMUState *state) {
@@ -317,6 +563,7 @@ EXPORT fmi3Status fmi3GetFMUState(fmi3Instance p, fmi3FMUState *state) {
 }
 EXPORT fmi3Status fmi3SetFMUState(fmi3Instance p, fmi3FMUState state) {
   memcpy(&((Instance *)p)->values, state, sizeof(Values));
+  ((Instance *)p)->n_last_steps = 0;
   return fmi3OK;
 }
 EXPORT fmi3Status fmi3FreeFMUState(fmi3Instance p, fmi3FMUState *state) {
@@ -366,8 +613,6 @@ UNSUPPORTED(fmi3SetClock, REFS, const fmi3Boolean x[])
 UNSUPPORTED(fmi3GetNumberOfVariableDependencies, fmi3Instance p, fmi3ValueReference v, size_t *n)
 UNSUPPORTED(fmi3GetVariableDependencies, fmi3Instance p, fmi3ValueReference v, size_t a[], fmi3ValueReference b[],
             size_t c[], int d[], size_t n)
-UNSUPPORTED(fmi3GetDirectionalDerivative, REFS, const fmi3ValueReference k[], size_t nk, const double s[], size_t ns,
-            double t[], size_t nt)
 UNSUPPORTED(fmi3GetAdjointDerivative, REFS, const fmi3ValueReference k[], size_t nk, const double s[], size_t ns,
             double t[], size_t nt)
 UNSUPPORTED(fmi3GetIntervalDecimal, REFS, double x[], int q[])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from livens.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from livens.run.bridges.gym.environment import Env as Env
-    from livens.run.bridges.gym.vector_environment import VectorEnv as VectorEnv
+    from livens.run.bridges.gym.environments import Env as Env
+    from livens.run.bridges.gym.environments import VectorEnv as VectorEnv
 
 __all__ = ["Env", "VectorEnv"]
 
@@ -20,9 +20,9 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     try:
-        from livens.run.bridges.gym import environment, vector_environment
+        from livens.run.bridges.gym import environments
     except ImportError as error:
         if error.name != "gymnasium":
             raise
         raise MissingExtraError("an environment", "gym") from None
-    return environment.Env if name == "Env" else vector_environment.VectorEnv
+    return getattr(environments, name)

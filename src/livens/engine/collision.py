@@ -6,6 +6,7 @@ that forces are summed in the same order for every list: a resumed run, with ano
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,10 +14,10 @@ import numpy as np
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.lowering.function import compile_unit, lowered
-from livens.engine.lowering.intrinsics import call_kernel
+from livens.engine.lowering.intrinsics import call_kernel, sqrt
 from livens.engine.lowering.types import F64Array, I64Array, Struct
 from livens.engine.newton.iteration import StepKernels
-from livens.errors import InputError
+from livens.errors import InputError, LivensWarning
 from livens.models.contact_detection import ENERGY_TERMS, DetectedContacts
 
 #: Maximum number of cells per shape; for widely separated shapes cells are larger than necessary.
@@ -214,6 +215,80 @@ def _rebuild_list(t: NeighbourListArrays) -> None:
 
 
 @lowered
+def _rotation_rate(q: F64Array, v: F64Array, w: F64Array) -> None:
+    """Write the angular velocity ``sum d_i x d_i' / 2`` of a body with directors."""
+    w[0], w[1], w[2] = 0.0, 0.0, 0.0
+    for i in range(3, 12, 3):
+        w[0] += 0.5 * (q[i + 1] * v[i + 2] - q[i + 2] * v[i + 1])
+        w[1] += 0.5 * (q[i + 2] * v[i] - q[i] * v[i + 2])
+        w[2] += 0.5 * (q[i] * v[i + 1] - q[i + 1] * v[i])
+
+
+@lowered
+def _add_force(force: F64Array, q: F64Array, x: float, y: float, z: float, a: float, b: float, c: float) -> None:
+    """Add a force (x, y, z) at the centre of a body and a torque (a, b, c), as forces on its directors."""
+    force[0] += x
+    force[1] += y
+    force[2] += z
+    for i in range(3, 12, 3):
+        force[i] += 0.5 * (b * q[i + 2] - c * q[i + 1])
+        force[i + 1] += 0.5 * (c * q[i] - a * q[i + 2])
+        force[i + 2] += 0.5 * (a * q[i + 1] - b * q[i])
+
+
+@lowered
+def _eval_spheres(
+    t: NeighbourListArrays, p: F64Array, fa: int, fb: int, q: F64Array, v: F64Array, force: F64Array, terms: F64Array
+) -> None:
+    """Evaluate the contact of a sphere with a sphere or a fixed plane; p are the values of `SphereContact`."""
+    x, y, z, reach = q[fa], q[fa + 1], q[fa + 2], p[0]
+    is_plane = p[7] > 0.0
+    nx, ny, nz, gap = p[8], p[9], p[10], 0.0
+    if is_plane:
+        gap = nx * x + ny * y + nz * z - p[11] - reach
+    else:
+        nx, ny, nz = x - q[fb], y - q[fb + 1], z - q[fb + 2]
+        distance = sqrt(nx * nx + ny * ny + nz * nz + 1e-60)
+        gap = distance - p[1] - reach
+        nx, ny, nz = nx / distance, ny / distance, nz / distance
+    if gap < 0.0:
+        depth, w = -gap, t.pair_out
+        elastic = p[2] * depth
+        if p[6] != 1.0:
+            elastic *= sqrt(depth)
+        # relative velocity at the contact point, at the distances arm and other_arm from the centres
+        arm, other_arm = reach + gap / 2, p[1] + gap / 2
+        _rotation_rate(q + fa, v + fa, w)
+        sx = v[fa] - arm * (w[1] * nz - w[2] * ny)
+        sy = v[fa + 1] - arm * (w[2] * nx - w[0] * nz)
+        sz = v[fa + 2] - arm * (w[0] * ny - w[1] * nx)
+        if not is_plane:
+            _rotation_rate(q + fb, v + fb, w)
+            sx -= v[fb] + other_arm * (w[1] * nz - w[2] * ny)
+            sy -= v[fb + 1] + other_arm * (w[2] * nx - w[0] * nz)
+            sz -= v[fb + 2] + other_arm * (w[0] * ny - w[1] * nx)
+        rate = sx * nx + sy * ny + sz * nz
+        sx -= rate * nx
+        sy -= rate * ny
+        sz -= rate * nz
+        normal_force = elastic * max(0.0, 1.0 - p[3] * rate)
+        square = sx * sx + sy * sy + sz * sz
+        friction = 0.0
+        if p[4] > 0.0:
+            friction = p[4] * elastic / sqrt(square + p[5] * p[5])
+        sx, sy, sz = -friction * sx, -friction * sy, -friction * sz
+        # torque of friction at unit distance: n x friction
+        a, b, c = ny * sz - nz * sy, nz * sx - nx * sz, nx * sy - ny * sx
+        x, y, z = normal_force * nx + sx, normal_force * ny + sy, normal_force * nz + sz
+        _add_force(force + fa, q + fa, x, y, z, -arm * a, -arm * b, -arm * c)
+        if not is_plane:
+            _add_force(force + fb, q + fb, -x, -y, -z, -other_arm * a, -other_arm * b, -other_arm * c)
+        terms[0] += elastic * depth / (p[6] + 1.0)
+        terms[1] += (elastic - normal_force) * rate
+        terms[2] += friction * square
+
+
+@lowered
 def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array, force: F64Array) -> None:
     """Evaluate the contact forces of a pair."""
     pair = t.shape_type[i] * t.n_types + t.shape_type[j]
@@ -228,6 +303,9 @@ def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array,
             t.first_coordinate[a],
             t.first_coordinate[b],
         )
+        if not t.kernel[s]:
+            _eval_spheres(t, t.pair_parameters + t.parameter_ptr[s], fa, fb, q, v, force, force + energy_terms)
+            continue
         for e in range(na):
             t.pair_q[e], t.pair_v[e] = q[fa + e], v[fa + e]
         for e in range(nb):
@@ -309,7 +387,8 @@ def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[Ne
     """Return the arrays of the compiled loops for the parameters of one run, and the code that they refer to."""
     members, d = detected.proxies, detected.dimension
     n_members, n_types = len(members), max(member.shape_class for member in members) + 1
-    codes = [compile_function_kernel(function, "touch") for function in detected.kernels]
+    general = {point.kernel for points in detected.pair_points.values() for point in points if point.sphere is None}
+    codes = {kernel: compile_function_kernel(detected.kernels[kernel], "touch") for kernel in sorted(general)}
     kernel_ptr, functions, swapped, parameter_ptr, pair_parameters = [0], [], [], [], []
     group_parameters = {group: k[list(member.parameter_indices)] for group, member in enumerate(detected.groups)}
     group_of = {member.shape_class: member.group for member in members}
@@ -318,7 +397,9 @@ def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[Ne
         for b in range(n_types):
             for pair_contact in detected.pair_points.get((a, b), ()):
                 row = np.concatenate([pair_contact.parameters, group_parameters[group_of[a]]])
-                functions.append(codes[pair_contact.kernel].address)
+                if pair_contact.sphere is not None:
+                    row = pair_contact.sphere.parameter_row(row)
+                functions.append(0 if pair_contact.sphere is not None else codes[pair_contact.kernel].address)
                 swapped.append(int(pair_contact.swapped))
                 parameter_ptr.append(offset)
                 pair_parameters.append(row)
@@ -376,7 +457,7 @@ def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[Ne
         pair_v=np.zeros(2 * width + 1),
         pair_out=np.zeros(2 * width + len(ENERGY_TERMS)),
     )
-    return arrays, codes
+    return arrays, list(codes.values())
 
 
 def _excluded_pairs(detected: DetectedContacts) -> tuple[np.ndarray, np.ndarray]:
@@ -408,12 +489,32 @@ class NeighbourList:
         self.arrays, self._codes = neighbour_list_arrays(detected, k)
         self._parameter_indices = sorted({i for group in detected.groups for i in group.parameter_indices})
         self._parameters = k[self._parameter_indices]
+        moving = [proxy for proxy in detected.proxies if proxy.n_dofs and np.isfinite(proxy.bounding_radius)]
+        self._moving = np.array([proxy.first_dof for proxy in moving], dtype=np.int64)
+        self._bounding_radii = np.array([proxy.bounding_radius for proxy in moving])
+        self._group_names, self._is_reported = [detected.groups[proxy.group].name for proxy in moving], False
         self.address = contact_forces.address  # type: ignore[attr-defined]  # attribute of a lowered function
 
     def require_parameters(self, k: np.ndarray) -> None:
         """Raise an error if the parameters of contact groups differ from those of the neighbour list."""
         if not np.array_equal(k[self._parameter_indices], self._parameters):
             raise InputError("parameters of contact groups cannot change during a run")
+
+    def report_tunnelling(self, v: np.ndarray, h: float) -> None:
+        """Issue a warning, once, if a body moves by more than its bounding radius in a step, for rows of velocities."""
+        if self._is_reported or not self._moving.size:
+            return
+        speeds = np.sqrt(sum(v[:, self._moving + axis] ** 2 for axis in range(self.arrays.dimension)))
+        is_fast = (speeds * h > self._bounding_radii).any(axis=0)
+        if is_fast.any():
+            self._is_reported, first = True, int(np.argmax(is_fast))
+            warnings.warn(
+                f"{self._group_names[first]}: a body moves at {speeds[:, first].max():.3g} m/s by more than its "
+                f"bounding radius ({self._bounding_radii[first]:.3g} m) in a step: it may pass through others without "
+                "contact: use smaller steps",
+                LivensWarning,
+                stacklevel=2,
+            )
 
     def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Return the forces on all coordinates in a state, followed by the energy terms."""

@@ -1,0 +1,376 @@
+"""Make the pictures of the documentation, all in the style of livens.plot: ``python docs/figures/make.py [NAME ...]``.
+
+A picture is a function below with the name of its file. Pictures that belong to the example of a page run the code of
+the page (`names_of`), so that both agree. Pictures of the viewer need the extra `lab` and Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import livens as lv
+from livens import plot
+from livens.plot import convergence, study_results
+from livens.plot.style import PALETTE, house_style, new_figure
+
+DOCS = Path(__file__).parents[1]
+PICTURES: dict[str, Callable[[Path], None]] = {}
+
+
+def picture(function: Callable[[], Figure]) -> Callable[[], Figure]:
+    """Register a function that returns a figure."""
+
+    def write(path: Path) -> None:
+        with house_style():
+            function().savefig(path, dpi=160)
+
+    PICTURES[function.__name__.replace("_", "-")] = write
+    return function
+
+
+def names_of(page: str, blocks: int = 1) -> dict[str, Any]:
+    """Return the names that the first Python blocks of a page define."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for code in re.findall(r"^```python[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[:blocks]:
+        exec(compile(code, page, "exec"), names)
+    return names
+
+
+def panels(columns: int, width: float = 7.2, height: float = 2.2, rows: int = 1) -> tuple[Figure, np.ndarray]:
+    """Return a figure with panels side by side."""
+    figure = new_figure(width, height)
+    return figure, np.atleast_1d(figure.subplots(rows, columns)).ravel()
+
+
+def linkage(h: float = 1e-3, **options: Any) -> Any:
+    """Return a run of the double four-bar linkage."""
+    return lv.simulate(lv.problems.load("double-four-bar"), h=h, **options)
+
+
+# -- types of plots ---------------------------------------------------------------------------------------------------
+@picture
+def energy() -> Figure:
+    return linkage().plot.energy()
+
+
+@picture
+def energy_increments() -> Figure:
+    return linkage().plot.energy_increments()
+
+
+@picture
+def constraints() -> Figure:
+    return linkage().plot.constraints()
+
+
+@picture
+def coordinates() -> Figure:
+    return linkage(t_end=4.0).plot.coordinates(["lower0.x", "lower0.y"])
+
+
+@picture
+def snapshots() -> Figure:
+    return linkage(t_end=1.4).plot.snapshots()
+
+
+@picture
+def multipliers() -> Figure:
+    return linkage(t_end=4.0).plot.multipliers()
+
+
+@picture
+def newton() -> Figure:
+    return linkage(h=1e-2).plot.newton()
+
+
+@picture
+def momenta() -> Figure:
+    return lv.simulate(lv.problems.load("spring-pendulum"), h=1e-2).plot.momenta()
+
+
+@picture
+def trajectory() -> Figure:
+    return lv.simulate(lv.problems.load("spring-pendulum"), h=1e-2, t_end=5.0).plot.trajectory()
+
+
+@picture
+def phase_portrait() -> Figure:
+    run = lv.simulate(lv.problems.load("simple-pendulum"), h=1e-2)
+    return run.plot.phase_portrait("x")
+
+
+@picture
+def axes() -> Figure:
+    run = linkage(h=1e-2, t_end=4.0)
+    figure, (left, right) = panels(2, height=2.8)
+    run.plot.energy(ax=left)
+    run.plot.snapshots(ax=right)
+    return figure
+
+
+# -- studies ----------------------------------------------------------------------------------------------------------
+@picture
+def study_compare() -> Figure:
+    problem = lv.problems.load("spring-pendulum-spherical")
+    study = lv.study.compare(problem, "livens-em,livens-midpoint,livens-variational")
+    return convergence.comparison_diagram({entry.scheme: entry.result for entry in study.entries})
+
+
+@picture
+def study_order() -> Figure:
+    return convergence.order_diagram(_convergence())
+
+
+@picture
+def study_work_precision() -> Figure:
+    return convergence.work_precision_diagram(_convergence())
+
+
+def _convergence() -> Any:
+    return lv.study.converge(lv.problems.load("simple-pendulum"), "livens-em,livens-variational,symplectic-euler")
+
+
+@picture
+def fit() -> Figure:
+    return study_results.fit(names_of("howto/fit-and-optimise.md")["found"])
+
+
+@picture
+def uncertainty() -> Figure:
+    return plot.band(names_of("howto/fit-and-optimise.md", 3)["spread"], "x")
+
+
+@picture
+def lyapunov() -> Figure:
+    return plot.exponents(names_of("howto/stability.md")["chaos"])
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+@picture
+def gradients() -> Figure:
+    run = lv.prepare(lv.problems.load("simple-pendulum"), scheme="livens-em", h=1e-3, t_end=3.0).run(every=10)
+    figure, (top, bottom) = panels(1, width=3.5, height=3.2, rows=2)
+    for i, name in enumerate("xy"):
+        top.plot(run.t, run.q[:, i], label=f"${name}$")
+    top.set(ylabel="path (m)")
+    changes = {
+        r"\partial x/\partial g": dict(parameters={"g": 1.0}),
+        r"\partial x/\partial l": dict(parameters={"l": 1.0}, q0=[-1.0, 0.0]),
+        r"\partial x/\partial v_0": dict(v0=[0.0, 1.0]),
+    }
+    for label, direction in changes.items():
+        bottom.plot(run.t, run.jvp(**direction)["q"][:, 0], label=f"${label}$")
+    bottom.set(xlabel="$t$ (s)", ylabel="derivatives of $x$")
+    for each in (top, bottom):
+        each.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+    return figure
+
+
+@picture
+def ensemble() -> Figure:
+    lengths = np.linspace(0.5, 2.0, 40)
+    q0 = np.column_stack([-lengths, 0 * lengths])
+    many = lv.ensemble(
+        lv.problems.load("simple-pendulum"), q0=q0, parameters={"l": lengths}, h=1e-3, t_end=3.0, every=20
+    )
+    figure, (left, right) = panels(2)
+    from matplotlib import colormaps
+
+    for member, length in enumerate(lengths):
+        angle = np.degrees(np.unwrap(np.arctan2(many.q[member, :, 0], -many.q[member, :, 1])))
+        left.plot(many.t, angle, color=colormaps["viridis"]((length - 0.5) / 1.5), linewidth=0.6)
+    left.set(xlabel="$t$ (s)", ylabel="angle from the vertical (degrees)", title="dark: 0.5 m, light: 2 m")
+    right.semilogy(lengths, [summary.max_energy_drift for summary in many.summary], ".")
+    right.set(xlabel="length (m)", ylabel="largest relative energy error", ylim=(1e-16, 1e-12), title="3000 steps")
+    return figure
+
+
+@picture
+def steps_robertson() -> Figure:
+    robertson = lv.FirstOrder(
+        "a b c",
+        rhs=lambda x: [
+            -0.04 * x[0] + 1e4 * x[1] * x[2],
+            0.04 * x[0] - 1e4 * x[1] * x[2] - 3e7 * x[1] ** 2,
+            3e7 * x[1] ** 2,
+        ],
+    )
+    control = lv.StepControl(tolerance=1e-7, absolute={"a": 1e-9, "b": 1e-12, "c": 1e-9})
+    run = lv.simulate(robertson, x0=[1, 0, 0], scheme="radau-iia-3", t_end=1e11, h=1e-6, control=control)
+    figure, (left, right) = panels(2)
+    left.loglog(run.t[1:], np.diff(run.t))
+    left.set(xlabel="$t$ (s)", ylabel="step size (s)", title=f"{run.statistics.steps} steps")
+    for i, name in enumerate("abc"):
+        right.loglog(run.t[1:], run.x[1:, i], label=name)
+    right.set(xlabel="$t$ (s)", ylabel="concentration", ylim=(1e-15, 10))
+    right.legend()
+    return figure
+
+
+@picture
+def planets() -> Figure:
+    problem = lv.problems.load("outer-solar-system")
+    reference = lv.simulate(problem, scheme="taylor", t_end=1e6)
+    figure, (left, right) = panels(2)
+    for scheme, h in (("position-verlet", 20.0), ("wisdom-holman", 200.0), ("wisdom-holman:20", 4000.0)):
+        run = lv.simulate(problem, scheme=scheme, h=h, t_end=1e6, every=max(1, int(4000 / h)))
+        error = np.abs(run.q - reference.at(run.t).q).max(axis=1)
+        energies = run.observe("total_energy")
+        left.semilogy(run.t[1:] / 365.25, error[1:], label=f"{scheme}, h = {h:g} d")
+        right.semilogy(run.t[1:] / 365.25, np.abs(energies[1:] / energies[0] - 1), linewidth=0.5)
+    left.set(xlabel="years", ylabel="error of positions (AU)")
+    right.set(xlabel="years", ylabel="relative error of the energy")
+    figure.legend(loc="outside upper left", ncols=3)
+    return figure
+
+
+@picture
+def taylor() -> Figure:
+    run = lv.simulate(lv.problems.load("pleiades"), scheme="taylor")
+    times = np.linspace(run.t[0], run.t[-1], 2000)
+    x, y = (run.at(times).q[:, [run.info.coordinates.index(f"{axis}{i}") for i in range(1, 8)]] for axis in "xy")
+    stars = x.shape[1]
+    figure, (left, right) = panels(2, height=2.6)
+    for i in range(stars):
+        left.plot(x[:, i], y[:, i], color=PALETTE[i], linewidth=0.8)
+    left.set(xlabel="$x$", ylabel="$y$", aspect="equal", title="seven stars")
+    distances = np.hypot(x[:, :, None] - x[:, None], y[:, :, None] - y[:, None]) + 1e9 * np.eye(stars)
+    right.semilogy(times, distances.min(axis=(1, 2)), label="smallest distance")
+    right.semilogy(run.t[1:], np.diff(run.t), drawstyle="steps-pre", label="step size")
+    right.set(xlabel="$t$", title=f"{run.statistics.steps} steps of order 20")
+    right.legend()
+    return figure
+
+
+# -- contact ----------------------------------------------------------------------------------------------------------
+@picture
+def contact() -> Figure:
+    names = names_of("howto/contact.md")
+    run, lost = names["run"], names["lost"]
+    figure, (height, force, balance) = panels(3)
+    height.plot(run.t, 100 * run["ball.position"][:, 2])
+    height.set(xlabel="$t$ (s)", ylabel="height of the centre (cm)", title="ball thrown onto a table")
+    force.plot(run.t, run["ball-ground.normal_force"], linewidth=0.6)
+    force.set(xlabel="$t$ (s)", ylabel="normal force (N)")
+    for label, values in lost.items():
+        balance.plot(run.t, values, label=label.removeprefix("ball-ground "))
+    balance.plot(run.t, run.observe("kinetic_energy"), label="kinetic energy")
+    balance.set(xlabel="$t$ (s)", ylabel="energy (J)", title="dissipated energy by term")
+    balance.legend()
+    return figure
+
+
+@picture
+def landing() -> Figure:
+    run = names_of("howto/rigid-impacts.md")["run"]
+    figure, (height, velocity, force) = panels(3)
+    height.plot(run.t, run["marble.position"][:, 2] - 0.1)
+    height.set(xlabel="$t$ (s)", ylabel="height of the gap (m)", title="impacts, then persistent contact")
+    velocity.plot(run.t, run["marble.velocity"][:, 0], label="speed of the centre")
+    velocity.plot(run.t, run["marble.velocity"][:, 0] - 0.1 * run["marble.omega"][:, 1], label="slip")
+    velocity.set(xlabel="$t$ (s)", ylabel="velocity (m/s)", title="friction turns sliding into rolling")
+    velocity.legend()
+    force.plot(run.t, run["marble-ground bounce.normal_force"])
+    force.axhline(0.3 * 9.81, color="#7F7F7F", linestyle=":", label="weight")
+    force.set(xlabel="$t$ (s)", ylabel="normal force (N)", title="without impulses")
+    force.legend()
+    return figure
+
+
+@picture
+def contact_group() -> Figure:
+    names = names_of("howto/contact-groups.md")
+    fall, heap, lost = names["fall"], names["heap"], names["lost"]
+    figure, (paths, balance) = panels(2)
+    for body in ("log0", "log1", "log2", "stone"):
+        paths.plot(fall.t, fall[f"{body}.position"][:, 2], label=body)
+    paths.set(xlabel="$t$ (s)", ylabel="height of the centre (m)", title="three logs and a stone fall on a floor")
+    energy = fall.observe("total_energy") + heap.stored_energy(fall)
+    curves = {"mechanical energy": energy, **{label.removeprefix("heap "): each for label, each in lost.items()}}
+    for label, values in curves.items():
+        balance.plot(fall.t, values, label=label)
+    balance.plot(fall.t, sum(curves.values()), "k:", label="sum")
+    balance.set(xlabel="$t$ (s)", ylabel="energy (J)", title="energy balance")
+    for each in (paths, balance):
+        each.legend()
+    return figure
+
+
+# -- mechanisms -------------------------------------------------------------------------------------------------------
+@picture
+def slider_crank() -> Figure:
+    run = names_of("howto/build-mechanisms.md")["run"]
+    figure, (positions, angle, force) = panels(3)
+    rows = np.searchsorted(run.t, np.arange(0, 1.21, 0.1))
+    from matplotlib import colormaps
+
+    for row in rows:
+        a, b, c = run["crank.a"][row], run["crank.b"][row], run["rod.b"][row]
+        colour = colormaps["viridis"](run.t[row] / 1.3)
+        positions.plot([a[0], b[0], c[0]], [a[2], b[2], c[2]], color=colour, marker=".", markersize=3)
+    positions.set(xlabel="$x$ (m)", ylabel="$z$ (m)", aspect="equal", title="every 0.1 s, dark to light")
+    angle.plot(run.t, run["hinge.angle"])
+    angle.set(xlabel="$t$ (s)", ylabel="angle of the hinge (rad)")
+    for i, axis in ((0, "x"), (2, "z")):
+        force.plot(run.t, run["pin.force"][:, i], label=axis)
+    force.set(xlabel="$t$ (s)", ylabel="force in the pin (N)")
+    force.legend()
+    return figure
+
+
+# -- the viewer -------------------------------------------------------------------------------------------------------
+def viewer(name: str, time: float, theme: str = "light", **options: Any) -> None:
+    """Register a screenshot of the animation page of a built-in problem."""
+
+    def write(path: Path) -> None:
+        from playwright.sync_api import sync_playwright
+
+        problem, t_end, row_curves = options["problem"], options["t_end"], options.get("curves", ())
+        run = lv.simulate(lv.problems.load(problem), t_end=t_end)
+        with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+            page_file = run.animate(Path(folder) / "run.html", play=False, theme=theme, curves=row_curves)
+            program = os.environ.get("LIVENS_CHROMIUM", "/usr/bin/chromium")
+            browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": 960, "height": 620})
+            page.goto(page_file.as_uri())
+            page.wait_for_timeout(1500)
+            page.evaluate(
+                "part => { const s = document.getElementById('scrub');"
+                " s.value = +s.min + part * (s.max - s.min); s.dispatchEvent(new Event('input')); }",
+                time / t_end,
+            )
+            page.wait_for_timeout(800)
+            page.screenshot(path=path)
+            browser.close()
+
+    PICTURES[name] = write
+
+
+viewer("viewer-four-bar", 1.2, problem="double-four-bar", t_end=4.0)
+viewer("viewer-dark", 1.0, "dark", problem="bricard", t_end=6.0)
+viewer("import", 1.5, problem="six-axis-arm", t_end=3.0)
+
+
+def main() -> None:
+    """Write the pictures with the given names, or all."""
+    folder = Path.cwd()
+    for name in sys.argv[1:] or PICTURES:
+        with tempfile.TemporaryDirectory() as work:
+            os.chdir(work)  # pages write files
+            PICTURES[name](DOCS / "pictures" / f"{name}.png")
+            os.chdir(folder)
+        print(name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Collision geometry of robot files: shapes, filters and friction, and a robot of another project on the floor."""
+
+import numpy as np
+import pytest
+
+import livens as lv
+from livens import contacts
+from livens.errors import InputError
+
+MJCF = """
+<mujoco>
+  <option gravity="0 0 -9.81"/>
+  <contact><exclude body1="a" body2="c"/><pair geom1="ball" geom2="top"/></contact>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 1" friction="0.5 0.01 0.001" margin="0.002"/>
+    <body name="a" pos="0 0 0.3"><freejoint/>
+      <geom name="ball" type="sphere" size="0.1" friction="0.8" margin="0.001"/>
+      <body name="b" pos="0.4 0 0"><joint name="j" axis="0 1 0"/>
+        <geom name="rod" type="capsule" fromto="0 0 0 0.3 0 0" size="0.05" condim="1" contype="2" conaffinity="1"/>
+        <geom name="egg" type="ellipsoid" size="0.05 0.06 0.07" pos="0 0 0.1" condim="6"/>
+        <geom name="ghost" type="box" size="0.1 0.1 0.1" contype="0" conaffinity="0"/></body>
+    </body>
+    <body name="c" pos="1 0 0.5"><freejoint/>
+      <geom name="can" type="cylinder" size="0.1 0.2"/>
+      <geom name="top" type="box" size="0.1 0.2 0.3" pos="0 0 0.5"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def robot(tmp_path, **options):
+    file = tmp_path / "robot.xml"
+    file.write_text(MJCF)
+    return lv.Multibody.from_mjcf(file, contacts={"stiffness": 1e4, **options})
+
+
+def test_shapes_filters_and_friction(tmp_path):
+    mb = robot(tmp_path)
+    pairs = mb._pair_contacts
+    assert set(pairs) == {f"{name}-floor" for name in ("ball", "rod", "egg", "can", "top")}
+    shapes = {name: type(pair.shape_a) for name, pair in pairs.items()}
+    assert shapes["rod-floor"] is contacts.Capsule and shapes["egg-floor"] is contacts.Ellipsoid
+    assert shapes["can-floor"] is contacts.Cylinder and shapes["top-floor"] is contacts.Box
+    assert pairs["ball-floor"].friction == contacts.Friction(0.8)  # the larger coefficient
+    assert pairs["rod-floor"].friction == contacts.Friction(1.0)  # condim of the floor is 3
+    assert pairs["egg-floor"].friction == contacts.Friction(1.0, spinning=0.01, rolling=1e-3)
+    # margins add up: the plane is raised
+    assert pairs["ball-floor"].shape_b.reference_position[2] == pytest.approx(0.003)
+    assert pairs["rod-floor"].shape_a.reference_position == pytest.approx([0.55, 0, 0.3])
+    assert pairs["top-floor"].shape_a.reference_position == pytest.approx([1, 0, 1.0])
+    assert any("pairs of moving shapes collide in the file" in note for note in mb.import_warnings)
+
+
+def test_all_pairs_with_the_filters_of_the_file(tmp_path):
+    """Bodies in a joint and excluded bodies do not collide, but a pair does whatever its filters are."""
+    file = tmp_path / "robot.xml"
+    file.write_text(MJCF.replace('type="cylinder" size="0.1 0.2"', 'type="sphere" size="0.1"'))
+    mb = lv.Multibody.from_mjcf(file, contacts=dict(stiffness=1e4, pairs="all"), strict=False)
+    moving = {name for name in mb._pair_contacts if not name.endswith("floor")}
+    assert moving == {"ball-top", "rod-can", "rod-top", "egg-can"}
+    assert any("an ellipsoid with a box is not supported" in note for note in mb.import_warnings)
+    with pytest.raises(InputError, match="an ellipsoid with a box is not supported"):
+        lv.Multibody.from_mjcf(file, contacts=dict(stiffness=1e4, pairs="all"))
+
+
+def test_solref_becomes_the_stiffness_with_the_same_static_depth(tmp_path):
+    mb = robot(tmp_path, stiffness="solref")
+    mass = sum(body.element.mass for body in mb.bodies.values())
+    stiffness = mb.system.parameters["ball-floor.stiffness"]
+    assert stiffness == pytest.approx(mass * 0.9 / 0.1 / (0.95 * 0.02) ** 2)
+
+
+def test_links_of_a_urdf_file_collide_with_the_ground(tmp_path):
+    file = tmp_path / "robot.urdf"
+    file.write_text(
+        """<robot name="r"><link name="base"><inertial><mass value="1"/>
+        <inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>
+        <collision><origin xyz="0 0 0.1"/><geometry><box size="0.2 0.2 0.2"/></geometry></collision>
+        <collision name="wheel"><origin xyz="0 0 0.5"/><geometry><sphere radius="0.1"/></geometry>
+        </collision>
+        </link></robot>"""
+    )
+    silent = lv.Multibody.from_urdf(file, base="floating")
+    assert any("2 <collision>" in note for note in silent.import_warnings) and not silent._pair_contacts
+    mb = lv.Multibody.from_urdf(file, base="floating", contacts=dict(stiffness=1e4, friction=0.7))
+    assert set(mb._pair_contacts) == {"base-ground", "wheel-ground"}
+    run = mb.simulate(t_end=0.5, h=1e-3)
+    assert run["base.position"][-1] == pytest.approx([0, 0, -9.81 / 4e4], abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (dict(stiffness=-1.0), "greater than 0"),
+        (dict(stifness=1.0), "stiffness"),
+        (dict(stiffness=1.0, friction=-0.1), "negative"),
+        (dict(stiffness=1.0, dissipation=-0.1), "negative"),
+        (dict(stiffness=1.0, pairs="some"), "ground"),
+    ],
+)
+def test_bad_options(tmp_path, options, words):
+    file = tmp_path / "robot.xml"
+    file.write_text(MJCF)
+    with pytest.raises(InputError, match=words):
+        lv.Multibody.from_mjcf(file, contacts=options)
+
+
+@pytest.mark.slow
+def test_the_ant_of_gymnasium_stands_where_it_stands_in_mujoco():
+    """Ten seconds on four feet: the feet where MuJoCo has them without slip, to the creep of friction."""
+    mujoco, gymnasium = pytest.importorskip("mujoco"), pytest.importorskip("gymnasium")
+    from pathlib import Path
+
+    file = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "ant.xml"
+    law = dict(stiffness=2e4, dissipation=0.5)
+    mb = lv.Multibody.from_mjcf(file, limit_stiffness=500.0, contacts=law, actuators=False)
+    assert not any("contact" in note for note in mb.import_warnings)
+    angles = dict(ankle_1=1.0, ankle_2=-1.0, ankle_3=-1.0, ankle_4=1.0)
+    for name, angle in angles.items():
+        mb.initial(mb.joints[name], angle=angle)
+    mb.initial(mb.bodies["torso"], position=[0, 0, 0.6])
+    run = mb.simulate(t_end=10.0, h=1e-3, every=1000)
+    model = mujoco.MjModel.from_xml_path(str(file))
+    model.opt.timestep, model.opt.cone, model.opt.impratio, model.opt.noslip_iterations = 1e-3, 1, 100, 20
+    data = mujoco.MjData(model)
+    data.qpos[:] = [0, 0, 0.6, 1, 0, 0, 0, 0, 1, 0, -1, 0, -1, 0, 1]
+    for _ in range(10_000):
+        mujoco.mj_step(model, data)
+    feet = {4: "left_ankle_geom", 7: "right_ankle_geom", 10: "third_ankle_geom", 13: "fourth_ankle_geom"}
+    for body, geom in feet.items():
+        expected = data.geom_xpos[mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, geom)]
+        # the slip tolerance of 1 mm/s allows 10 mm in this time
+        assert np.abs(run[f"body {body}.position"][-1] - expected).max() < 5e-3
+        depth = run[f"{geom}-floor.depth"][-1]
+        assert 0 < depth < 5e-4 and data.ncon == 4
+        assert abs(depth - (0.02 - data.contact[0].dist)) < 5e-4
+    assert run.summary.max_energy_drift < 1e-11
