@@ -22,7 +22,7 @@ from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.spanning_tree import SpanningTree
 from livens.multibody.tree_velocities import tree_of, tree_velocity
-from livens.multibody.twist_coordinates import TwistCoordinates
+from livens.multibody.twist_coordinates import TwistCoordinates, rotation_derivative
 from livens.types import Expr, ScalarLike, Vector
 
 #: Largest change of an initial value per Gauss-Newton step, in rad or m.
@@ -149,7 +149,7 @@ class Assembly:
                 v[list(frame.position)] = target.value
                 continue
             for director in frame.directors:
-                v[list(director)] = _rotation_derivative(q[list(director)]) @ np.ravel(target.value)
+                v[list(director)] = rotation_derivative(q[list(director)]) @ np.ravel(target.value)
         return v
 
     def _linearise(self, q: np.ndarray) -> list[np.ndarray]:

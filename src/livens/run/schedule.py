@@ -88,6 +88,35 @@ class Schedule:
         """
         return inputs if inputs is None or isinstance(inputs, (cls, Feedback)) else cls(inputs)
 
+    @classmethod
+    def of_samples(cls, inputs: Any, purpose: str) -> Schedule | None:
+        """Return the argument `inputs` as a schedule, for a purpose that a feedback law does not serve.
+
+        Parameters
+        ----------
+        inputs : Schedule, mapping or None
+            Schedule, or samples by the name of the input.
+        purpose : str
+            Subject of the message about feedback laws, such as "an ensemble".
+
+        Returns
+        -------
+        Schedule or None
+            None if there are no inputs.
+
+        Raises
+        ------
+        InputError
+            If `inputs` is a feedback law.
+        """
+        schedule = cls.of(inputs)
+        if isinstance(schedule, Feedback):
+            raise InputError(
+                f"{purpose} needs the samples of its inputs before the run; a feedback law is called during the run. "
+                "Use mb.pd, mb.pid or a motor with a law of the state"
+            )
+        return schedule
+
 
 class Feedback:
     """Sampled control law of any model, for the argument `inputs` of a run: a Python function with zero-order hold.
@@ -253,8 +282,8 @@ class BoundSchedule:
         index = int(np.searchsorted(self._times, t + _TIME_RTOL * self._h, side="right")) - 1
         return min(max(index, 0), self._times.size - 1)
 
-    def apply(self, k: np.ndarray, t: float, z: np.ndarray) -> None:
-        """Set the inputs of the step that starts at time t in the parameter vector."""
+    def apply(self, k: np.ndarray, t: float, z: np.ndarray | None = None) -> None:
+        """Set the inputs of the step that starts at time t in the parameter vector; they do not depend on the state."""
         if not self._is_linear:
             sample = self._sample(t)
             for entry, rows in self._entries:

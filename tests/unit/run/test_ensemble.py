@@ -339,3 +339,13 @@ def test_parameters_of_members_are_shared_ones_and_those_that_differ():
         system, scheme="livens-em", q0=[1.0, 0.0], v0=[0.0, 0.0], parameters={"left.m": [1.0, 4.0]}, h=0.01, t_end=0.1
     )
     assert set(found.parameters) == {"g", "left.m"} and found.parameters["left.m"].tolist() == [1.0, 4.0]
+
+
+def test_feedback_laws_are_refused_by_ensembles_and_gradients():
+    cart = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda k: [k.u], parameters=dict(u=0.0))
+    law = lv.Feedback(lambda t, y: -y[0], 0.1, [lambda q: q[0]], "u")
+    start = dict(q0=[1.0], v0=[0.0], h=0.1, t_end=1.0, inputs=law)
+    with pytest.raises(lv.InputError, match="an ensemble needs the samples of its inputs before the run"):
+        lv.ensemble(cart, **start)
+    with pytest.raises(lv.InputError, match="a derivative needs the samples of its inputs before the run"):
+        lv.value_and_gradient(lambda q: q[0])(cart, **start)

@@ -39,7 +39,7 @@ from livens.engine.newton.convergence import (
 )
 from livens.engine.newton.iteration import within_rounding_of_all_equations
 from livens.engine.newton.predictors import N_HISTORY, STENCILS, best_stencil
-from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL
+from livens.engine.newton.step_size_control import BOUND_REFRESH_INTERVAL
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 
 #: Number of stagnating Newton iterations after which the iteration has failed.

@@ -19,7 +19,7 @@ from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import IntegratorState, Stepper, step_inputs
 from livens.errors import IntegrationError
 from livens.run.plan import Plan
-from livens.run.schedule import BoundSchedule
+from livens.run.schedule import BoundSchedule, Schedule
 from livens.run.stepping import split_interval
 
 #: Fewest steps between two checkpoints, and bytes of states between two checkpoints of small systems.
@@ -283,8 +283,9 @@ def record(
     """
     regular, rest = split_interval(plan.h, plan.t0, plan.t_end)
     tape = Tape(compiled, plan.k, regular + bool(rest), stepper)
-    if plan.inputs is not None:
-        tape.inputs = BoundSchedule(plan.inputs, plan.model, plan.t0, plan.t_end, plan.h)
+    schedule = Schedule.of_samples(plan.inputs, "a derivative")
+    if schedule is not None:
+        tape.inputs = BoundSchedule(schedule, plan.model, plan.t0, plan.t_end, plan.h)
     tape.observed, tape.t = observed, np.where(observed <= regular, plan.t0 + observed * plan.h, plan.t_end)
     # a shortened last step ends at t_end: it becomes shorter as the others become longer
     tape.dt_dh = np.where(observed <= regular, observed, 0).astype(float)

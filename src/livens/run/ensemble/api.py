@@ -179,4 +179,4 @@ def _schedules(inputs: Any) -> list[Schedule]:
     entries = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     if not entries or None in entries:
         raise InputError("inputs must be a schedule or mapping, or a sequence with one of these per member")
-    return [schedule for entry in entries if (schedule := Schedule.of(entry)) is not None]
+    return [schedule for entry in entries if (schedule := Schedule.of_samples(entry, "an ensemble"))]
