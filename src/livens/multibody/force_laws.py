@@ -78,7 +78,7 @@ def _law_forces(
         return _forces_at_moving_points(a, b, law, motion)
     invariants, is_square = _distance_invariants(a, b)
 
-    def forces(w: Any, u: Any, t: Any, k: Any) -> list[Any]:
+    def forces(w: Vector, u: Vector, t: Any, k: ParameterNamespace) -> list[Any]:
         if is_square:  # the rate of the distance is that of its square divided by twice the distance
             length = m.sqrt(w[0])
             return [-law(length, u[0] / (2 * length), t, k) / (2 * length)]

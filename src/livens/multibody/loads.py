@@ -10,14 +10,14 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, explain_call_errors
-from livens.expressions.parameters import TiedParameter, shared
+from livens.expressions.parameters import ParameterNamespace, TiedParameter, shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body
 from livens.multibody.inputs import Law, TimeLaw, check_law, named_law, symbols_of, time_law
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.parametrisation import Parametrisation
-from livens.types import ArrayLike
+from livens.types import ArrayLike, Vector
 from livens.validation import check_array, check_choice
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _mass(body: BodyElement) -> TiedParameter | float:
 
 @functools.cache
 def _force(parametrisation: Parametrisation, f: Law, body_axes: bool) -> ModelFunction:
-    def forces(q: Any, t: Any, k: Any) -> Any:
+    def forces(q: Vector, t: Any, k: ParameterNamespace) -> Any:
         components = m.array(f(t, k))
         return parametrisation.generalised_force(
             q, k.X, parametrisation.rotation_matrix(q) @ components if body_axes else components
@@ -184,7 +184,7 @@ def check_state_law(context: str, law: Law, dimension: int, size: int) -> Law:
 
 @functools.cache
 def _state_load(parametrisation: Parametrisation, law: Law, is_force: bool, body_axes: bool) -> ModelFunction:
-    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
+    def forces(q: Vector, v: Vector, t: Any, k: ParameterNamespace) -> Any:
         has_orientation = parametrisation.has_orientation
         R = parametrisation.rotation_matrix(q) if has_orientation else np.eye(parametrisation.dimension)
         omega = angular_velocity(parametrisation, q, v) if has_orientation else m.zeros(parametrisation.dimension)
