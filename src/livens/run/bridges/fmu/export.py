@@ -330,7 +330,7 @@ class _StartEquations:
             d.velocity_constraint,
             d.fibre_derivative,
             rhs,
-            ca.vertcat(*matrix.nonzeros()),
+            ca.SX(matrix.nz[:]),
             ca.vertcat(*scheme_state.values()),
         )
         at_state = ca.Function("start", [d.q, d.v, d.t, d.k], [ca.densify(terms)])
