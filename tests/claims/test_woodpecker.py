@@ -1,4 +1,4 @@
-"""A woodpecker toy: a limit cycle of impact, stick and slip at three rigid contacts (data of Pfeiffer and Glocker)."""
+"""A woodpecker toy: a limit cycle of impact, stick and slip at three rigid contacts, with dimensions in common use."""
 
 import numpy as np
 from scipy.optimize import brentq

@@ -348,4 +348,4 @@ def test_feedback_laws_are_refused_by_ensembles_and_gradients():
     with pytest.raises(lv.InputError, match="an ensemble needs the samples of its inputs before the run"):
         lv.ensemble(cart, **start)
     with pytest.raises(lv.InputError, match="a derivative needs the samples of its inputs before the run"):
-        lv.value_and_gradient(lambda q: q[0])(lv.prepare(cart, **start))
+        lv.prepare(cart, h=0.1, t_end=1.0).value_and_gradient(lambda q: q[0])(q0=[1.0], v0=[0.0], inputs=law)
