@@ -326,8 +326,8 @@ def interp(x: object, xp: object, fp: object, left: object = None, right: object
     """
     abscissae, ordinates = _table(xp, fp, 2)
     ends = (ordinates[0] if left is None else left, ordinates[-1] if right is None else right)
-    slopes = np.diff(ordinates) / np.diff(abscissae)
-    pieces = np.vstack([slopes, ordinates[:-1]])
+    derivatives = np.diff(ordinates) / np.diff(abscissae)
+    pieces = np.vstack([derivatives, ordinates[:-1]])
     return _piecewise_polynomial(x, abscissae, pieces, *([[value] for value in ends]))
 
 

@@ -128,5 +128,5 @@ def _forces_at_moving_points(
 def _time_derivative(law: Callable[[Any], Any], t: Any) -> Vector:
     """Return the derivative of a function of time, at a symbol."""
     time = ca.SX.sym("t")
-    slope = ca.jacobian(m.to_casadi(m.array(law(m.Scalar(time)))), time)
-    return m.from_casadi(ca.densify(ca.substitute(slope, time, m.to_casadi(t))))
+    derivative = ca.jacobian(m.to_casadi(m.array(law(m.Scalar(time)))), time)
+    return m.from_casadi(ca.densify(ca.substitute(derivative, time, m.to_casadi(t))))

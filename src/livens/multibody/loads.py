@@ -200,16 +200,16 @@ def _state_load(parametrisation: Parametrisation, law: Law, is_force: bool, body
 def state_load(body: BodyElement, law: Law, is_force: bool, at: Any = None, frame: str = "space") -> Element:
     """Return a force at a point, or a torque, that is a law of time and of the state of its body."""
     check_choice("frame", frame, ("space", "body"))
-    kind, parametrisation = "force" if is_force else "torque", body.parametrisation
+    load_type, parametrisation = "force" if is_force else "torque", body.parametrisation
     if not parametrisation.has_orientation and (frame == "body" or not is_force):
         raise InputError(f"'{body.name}' is a particle: it has no body frame, and no torque acts on it")
     point = AttachmentPoint((body, body.centre if at is None else at), with_orientation=parametrisation.has_orientation)
     size = 1 if parametrisation.dimension == 2 and not is_force else parametrisation.dimension
-    checked = check_state_law(f"a {kind} on '{body.name}'", law, parametrisation.dimension, size)
+    checked = check_state_law(f"a {load_type} on '{body.name}'", law, parametrisation.dimension, size)
     return Element(
         point.coordinates,
         forces=_state_load(point.parametrisation, checked, is_force, frame == "body"),
-        name=f"{kind} on {body.name}",
+        name=f"{load_type} on {body.name}",
         parameters=dict(X=point.local_position),
     )
 

@@ -72,11 +72,11 @@ class SwitchLocation:
         for fraction in reversed(fractions[:-1]):
             inner = self._values(t + fraction * h, self._interpolated(states, h, fraction), k) < 0
             crossed.append(np.any(inner != is_negative[:, :-1], axis=0))
-        found = np.array(crossed[::-1])  # (n_fractions, n_steps)
-        if not found.any():
+        has_crossed = np.array(crossed[::-1])  # (n_fractions, n_steps)
+        if not has_crossed.any():
             return None
-        first = int(np.argmax(found.any(axis=0)))
-        return first, float(fractions[int(np.argmax(found[:, first]))] * h[first])
+        first = int(np.argmax(has_crossed.any(axis=0)))
+        return first, float(fractions[int(np.argmax(has_crossed[:, first]))] * h[first])
 
     def _interpolated(self, states: np.ndarray, h: np.ndarray, fraction: float) -> np.ndarray:
         """Return states within steps: cubic polynomials for q, linear ones for all other variables."""
