@@ -54,7 +54,7 @@ class ParetoFront:
 
     @property
     def converged(self) -> bool:
-        """Whether all motions converged.
+        """True if all motions converged.
 
         Returns
         -------
