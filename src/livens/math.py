@@ -326,12 +326,12 @@ def interp(x: object, xp: object, fp: object, left: object = None, right: object
     """
     abscissae, ordinates = _table(xp, fp, 2)
     ends = (ordinates[0] if left is None else left, ordinates[-1] if right is None else right)
-    derivatives = np.diff(ordinates) / np.diff(abscissae)
-    pieces = np.vstack([derivatives, ordinates[:-1]])
+    gradients = np.diff(ordinates) / np.diff(abscissae)
+    pieces = np.vstack([gradients, ordinates[:-1]])
     return _piecewise_polynomial(x, abscissae, pieces, *([[value] for value in ends]))
 
 
-def spline(x: object, xp: object, fp: object, *, kind: str = "cubic", derivative: int = 0) -> Any:
+def spline(x: object, xp: object, fp: object, *, method: str = "cubic", derivative: int = 0) -> Any:
     """Return the spline interpolation of a table, its derivatives or its antiderivative.
 
     Before the first and after the last point the spline is a straight line. As a potential, the antiderivative of a
@@ -343,7 +343,7 @@ def spline(x: object, xp: object, fp: object, *, kind: str = "cubic", derivative
         Values to interpolate at.
     xp, fp : array_like of shape (n,)
         Increasing abscissae and ordinates of the table; at most 256 points if `x` is a Scalar.
-    kind : {"cubic", "monotone", "linear"}, default "cubic"
+    method : {"cubic", "monotone", "linear"}, default "cubic"
         Not-a-knot cubic spline, monotone cubic interpolation (PCHIP), or linear interpolation.
     derivative : int, default 0
         Order of the derivative from 0 to 2; -1 is the antiderivative that vanishes at the first point.
@@ -368,14 +368,14 @@ def spline(x: object, xp: object, fp: object, *, kind: str = "cubic", derivative
     from scipy.interpolate import CubicSpline, PchipInterpolator
 
     abscissae, ordinates = _table(xp, fp, 2)
-    if kind not in ("cubic", "monotone", "linear") or derivative not in (-1, 0, 1, 2):
+    if method not in ("cubic", "monotone", "linear") or derivative not in (-1, 0, 1, 2):
         raise InputError(
-            f"kind must be 'cubic', 'monotone' or 'linear', and derivative -1, 0, 1 or 2; got {kind!r}, {derivative!r}"
+            f"method must be 'cubic', 'monotone' or 'linear' and derivative -1 to 2, got {method!r}, {derivative!r}"
         )
-    if kind == "linear" or len(abscissae) == 2:
+    if method == "linear" or len(abscissae) == 2:
         pieces = np.vstack([np.diff(ordinates) / np.diff(abscissae), ordinates[:-1]])
     else:
-        pieces = (CubicSpline if kind == "cubic" else PchipInterpolator)(abscissae, ordinates).c
+        pieces = (CubicSpline if method == "cubic" else PchipInterpolator)(abscissae, ordinates).c
     widths = np.diff(abscissae)
     slope_end = np.polyval(np.polyder(pieces[:, -1]), widths[-1])
     left, right = np.array([pieces[-2, 0], ordinates[0]]), np.array([slope_end, ordinates[-1]])

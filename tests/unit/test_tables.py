@@ -28,22 +28,22 @@ def test_linear_interpolation_is_that_of_numpy():
     assert np.allclose(_of_symbols(lambda x: m.interp(x, XP, FP, 7.0, -7.0)), ends, atol=1e-14)
 
 
-@pytest.mark.parametrize("kind, peer", [("cubic", CubicSpline), ("monotone", PchipInterpolator)])
+@pytest.mark.parametrize("method, peer", [("cubic", CubicSpline), ("monotone", PchipInterpolator)])
 @pytest.mark.parametrize("derivative", [-1, 0, 1, 2])
-def test_splines_are_those_of_scipy(kind, peer, derivative):
+def test_splines_are_those_of_scipy(method, peer, derivative):
     inside = X[(XP[0] <= X) & (XP[-1] > X)]
     spline = peer(XP, FP)
     exact = spline.antiderivative() if derivative < 0 else spline.derivative(derivative) if derivative else spline
-    values = m.spline(inside, XP, FP, kind=kind, derivative=derivative)
+    values = m.spline(inside, XP, FP, method=method, derivative=derivative)
     assert np.allclose(values, exact(inside), rtol=1e-12, atol=1e-12)
-    symbols = _of_symbols(lambda x: m.spline(x, XP, FP, kind=kind, derivative=derivative))
-    assert np.allclose(symbols, m.spline(X, XP, FP, kind=kind, derivative=derivative), atol=1e-12)
+    symbols = _of_symbols(lambda x: m.spline(x, XP, FP, method=method, derivative=derivative))
+    assert np.allclose(symbols, m.spline(X, XP, FP, method=method, derivative=derivative), atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["cubic", "monotone", "linear"])
-def test_splines_continue_as_straight_lines_with_their_integral(kind):
+@pytest.mark.parametrize("method", ["cubic", "monotone", "linear"])
+def test_splines_continue_as_straight_lines_with_their_integral(method):
     for outside in (np.linspace(-3, -1, 9), np.linspace(1.3, 3, 9)):
-        values, area = m.spline(outside, XP, FP, kind=kind), m.spline(outside, XP, FP, kind=kind, derivative=-1)
+        values, area = m.spline(outside, XP, FP, method=method), m.spline(outside, XP, FP, method=method, derivative=-1)
         assert np.allclose(np.diff(values, 2), 0, atol=1e-12)
         assert np.allclose(np.diff(area), (values[1:] + values[:-1]) / 2 * np.diff(outside), atol=1e-12)
 
@@ -66,7 +66,7 @@ def test_a_measured_spring_conserves_the_energy_and_has_the_motion_of_its_formul
         (lambda: m.interp(0.5, [0, 1], [1, 2, 3]), "as many abscissae"),
         (lambda: m.interp(0.5, [0, 0, 1], [1, 2, 3]), "increasing"),
         (lambda: m.spline(0.5, [0, 1, 2], [1, np.nan, 3]), "finite"),
-        (lambda: m.spline(0.5, [0, 1], [1, 2], kind="quintic"), "kind must be"),
+        (lambda: m.spline(0.5, [0, 1], [1, 2], method="quintic"), "method must be"),
         (lambda: m.interp(m.Scalar(ca.SX.sym("x")), np.arange(1000), np.arange(1000)), "lv.Schedule"),
     ],
 )

@@ -78,7 +78,7 @@ def _law_forces(
         return _forces_at_moving_points(a, b, law, motion)
     invariants, is_square = _distance_invariants(a, b)
 
-    def forces(w: Vector, u: Vector, t: Any, k: ParameterNamespace) -> list[Any]:
+    def forces(w: Any, u: Any, t: Any, k: Any) -> list[Any]:
         if is_square:  # the rate of the distance is that of its square divided by twice the distance
             length = m.sqrt(w[0])
             return [-law(length, u[0] / (2 * length), t, k) / (2 * length)]
@@ -128,5 +128,5 @@ def _forces_at_moving_points(
 def _time_derivative(law: Callable[[Any], Any], t: Any) -> Vector:
     """Return the derivative of a function of time, at a symbol."""
     time = ca.SX.sym("t")
-    derivative = ca.jacobian(m.to_casadi(m.array(law(m.Scalar(time)))), time)
-    return m.from_casadi(ca.densify(ca.substitute(derivative, time, m.to_casadi(t))))
+    gradient = ca.jacobian(m.to_casadi(m.array(law(m.Scalar(time)))), time)
+    return m.from_casadi(ca.densify(ca.substitute(gradient, time, m.to_casadi(t))))

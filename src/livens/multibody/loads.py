@@ -10,14 +10,14 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError, explain_call_errors
-from livens.expressions.parameters import ParameterNamespace, TiedParameter, shared
+from livens.expressions.parameters import TiedParameter, shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, check_body
 from livens.multibody.inputs import Law, TimeLaw, check_law, named_law, symbols_of, time_law
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.parametrisation import Parametrisation
-from livens.types import ArrayLike, Vector
+from livens.types import ArrayLike
 from livens.validation import check_array, check_choice
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _mass(body: BodyElement) -> TiedParameter | float:
 
 @functools.cache
 def _force(parametrisation: Parametrisation, f: Law, body_axes: bool) -> ModelFunction:
-    def forces(q: Vector, t: Any, k: ParameterNamespace) -> Any:
+    def forces(q: Any, t: Any, k: Any) -> Any:
         components = m.array(f(t, k))
         return parametrisation.generalised_force(
             q, k.X, parametrisation.rotation_matrix(q) @ components if body_axes else components
@@ -184,7 +184,7 @@ def check_state_law(context: str, law: Law, dimension: int, size: int) -> Law:
 
 @functools.cache
 def _state_load(parametrisation: Parametrisation, law: Law, is_force: bool, body_axes: bool) -> ModelFunction:
-    def forces(q: Vector, v: Vector, t: Any, k: ParameterNamespace) -> Any:
+    def forces(q: Any, v: Any, t: Any, k: Any) -> Any:
         has_orientation = parametrisation.has_orientation
         R = parametrisation.rotation_matrix(q) if has_orientation else np.eye(parametrisation.dimension)
         omega = angular_velocity(parametrisation, q, v) if has_orientation else m.zeros(parametrisation.dimension)
@@ -200,16 +200,16 @@ def _state_load(parametrisation: Parametrisation, law: Law, is_force: bool, body
 def state_load(body: BodyElement, law: Law, is_force: bool, at: Any = None, frame: str = "space") -> Element:
     """Return a force at a point, or a torque, that is a law of time and of the state of its body."""
     check_choice("frame", frame, ("space", "body"))
-    load_type, parametrisation = "force" if is_force else "torque", body.parametrisation
+    quantity, parametrisation = "force" if is_force else "torque", body.parametrisation
     if not parametrisation.has_orientation and (frame == "body" or not is_force):
         raise InputError(f"'{body.name}' is a particle: it has no body frame, and no torque acts on it")
     point = AttachmentPoint((body, body.centre if at is None else at), with_orientation=parametrisation.has_orientation)
     size = 1 if parametrisation.dimension == 2 and not is_force else parametrisation.dimension
-    checked = check_state_law(f"a {load_type} on '{body.name}'", law, parametrisation.dimension, size)
+    checked = check_state_law(f"a {quantity} on '{body.name}'", law, parametrisation.dimension, size)
     return Element(
         point.coordinates,
         forces=_state_load(point.parametrisation, checked, is_force, frame == "body"),
-        name=f"{load_type} on {body.name}",
+        name=f"{quantity} on {body.name}",
         parameters=dict(X=point.local_position),
     )
 

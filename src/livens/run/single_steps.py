@@ -176,7 +176,7 @@ class Measurement:
             angles = values[self._angles]
             if self.last.size:
                 change = self.last - angles
-                if change.max() > np.pi or change.min() < -np.pi:
+                if change.dot(change) > 9.0:  # below, no change is larger than half a turn
                     angles += 2 * np.pi * np.round(change / (2 * np.pi))
                     values[self._angles] = angles
             self.last = angles

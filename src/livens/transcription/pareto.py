@@ -54,7 +54,7 @@ class ParetoFront:
 
     @property
     def converged(self) -> bool:
-        """True if all motions converged.
+        """Convergence of all motions.
 
         Returns
         -------

@@ -329,3 +329,12 @@ def test_inputs_of_members_beside_one_that_fails(t_end):
     for i in (0, 2, 3):
         run = lv.simulate(falling, q0=starts[i], v0=speeds[i], inputs=inputs[i], **options)
         np.testing.assert_allclose(many.q[i], run.q, atol=1e-12)
+
+
+def test_ensembles_and_gradients_refuse_feedback_laws():
+    problem = _hinged_arm(lambda mb: mb.input("torque"))
+    law = lv.Feedback(lambda t, y: -y[0], H, ["hinge.angle"], "torque")
+    with pytest.raises(lv.InputError, match="feedback law"):
+        lv.ensemble(problem, inputs=law)
+    with pytest.raises(lv.InputError, match="feedback law"):
+        lv.value_and_gradient(lambda q: q[0])(lv.prepare(problem), inputs=law)

@@ -61,9 +61,9 @@ class ObservableKernel:
             Observables, (width,).
         """
         single = self._single
-        if single is None or single.k is not k or single.z.size != z.size:
+        if single is None or single.z.size != z.size:
             single = self._single = _SingleRow(self, z.size, k)
-        return single(t, z)
+        return single(t, z, k)
 
     @property
     def address(self) -> int:
@@ -118,13 +118,14 @@ class _SingleRow:
 
     def __init__(self, kernel: ObservableKernel, n_state: int, k: np.ndarray) -> None:
         self.k, self.z, self._c, self._t = k, np.empty(n_state), step_inputs(0.0, 0.0, k), np.empty(1)
-        self._k_values = self._c[2:]
-        self._out = np.empty(kernel.width)
+        self._k_values, self._out = self._c[2:], np.empty(kernel.width)
         entry, _ = time_loop._tabulate._entry  # type: ignore[attr-defined]
         z, c, t, out = (array.__array_interface__["data"][0] for array in (self.z, self._c, self._t, self._out))
         self._call = functools.partial(entry, kernel.address, z, z, c, t, out, 1, n_state, n_state, kernel.width)
 
-    def __call__(self, t: float, z: np.ndarray) -> np.ndarray:
-        self.z[:], self._t[0], self._k_values[:] = z, t, self.k
+    def __call__(self, t: float, z: np.ndarray, k: np.ndarray) -> np.ndarray:
+        if k is not self.k:
+            self._k_values[:], self.k = k, k
+        self.z[:], self._t[0] = z, t
         self._call()
         return self._out.copy()

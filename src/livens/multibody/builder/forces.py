@@ -834,10 +834,10 @@ class ForceMethods(ModelBase):
         laws: dict[str, TimeLaw] = {}
         elements: dict[str, Element] = {}  # both elements are checked before one is added
         local_position = None if at is None else body.to_local(parse_point(name, at, self.dimension))
-        for load_type, value in dict(force=force, torque=torque).items():
+        for quantity, value in dict(force=force, torque=torque).items():
             if value is not None and loads.depends_on_state(value):
-                laws[load_type] = TimeLaw(value, {}, {})
-                elements[load_type] = loads.state_load(body.element, value, load_type == "force", local_position, frame)
+                laws[quantity] = TimeLaw(value, {}, {})
+                elements[quantity] = loads.state_load(body.element, value, quantity == "force", local_position, frame)
         if force is not None and "force" not in elements:
             laws["force"] = law = time_law(f"{name}: force", force, "command", (self.dimension,))
             elements["force"] = loads.force(body.element, law, at=local_position, frame=frame)

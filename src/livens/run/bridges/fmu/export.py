@@ -325,15 +325,9 @@ class _StartEquations:
         d = equations_of_motion(system)
         matrix, rhs = d.kkt_system
         rows, columns = matrix.sparsity().get_triplet()
-        terms = ca.vertcat(
-            d.g,
-            d.velocity_constraint,
-            d.fibre_derivative,
-            rhs,
-            ca.SX(matrix.nz[:]),
-            ca.vertcat(*scheme_state.values()),
-        )
-        at_state = ca.Function("start", [d.q, d.v, d.t, d.k], [ca.densify(terms)])
+        terms: list[Any] = [d.g, d.velocity_constraint, d.fibre_derivative, rhs, *matrix.nonzeros()]
+        column = ca.vertcat(*terms, *scheme_state.values())
+        at_state = ca.Function("start", [d.q, d.v, d.t, d.k], [ca.densify(column)])
         values = at_state(e.z[layout["q"]], e.z[layout["v"]], e.c[1], e.c[2:])
         self.function = ca.Function("start", e.arguments, [values])
         is_position = np.zeros(system.m, dtype=bool)
