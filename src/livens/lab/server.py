@@ -151,10 +151,6 @@ class Lab:
         """Close the socket of a lab that does not serve."""
         self._socket.close()
 
-    @property
-    def serving(self) -> bool:
-        return bool(self._server and self._server.started)
-
     # -- pages --------------------------------------------------------------------------------------------------------
     async def _page(self, request: Request) -> Response:
         return HTMLResponse(

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
+from livens.expressions.parameters import ParameterNamespace
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody.body import Body
 from livens.multibody.joint_forces import angular_velocity
 from livens.multibody.parametrisation import Parametrisation
+from livens.types import Vector
 
 #: Largest product of inertia relative to the trace of the tensor for which axes are principal axes.
 _AXES_RTOL = 1e-12
@@ -27,7 +29,7 @@ def _fluid_drag(parametrisation: Parametrisation) -> ModelFunction:
     with the mean semi-axis R.
     """
 
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> Any:
         velocity, omega = parametrisation.velocity(q, v, k.X), angular_velocity(parametrisation, q, v)
         mean = (k.r[0] + k.r[1] + k.r[2]) / 3
         viscous = 3 * np.pi * k.viscosity * mean * m.dot(velocity, velocity)
@@ -70,7 +72,7 @@ def fluid_drag(
 
 @functools.cache
 def _free_damper(parametrisation: Parametrisation) -> ModelFunction:
-    def dissipation(q: Any, v: Any, k: Any) -> Any:
+    def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> Any:
         velocity, omega = parametrisation.velocity(q, v, k.X), angular_velocity(parametrisation, q, v)
         return 0.5 * k.viscosity * (m.dot(velocity, velocity) + m.dot(omega, omega))
 

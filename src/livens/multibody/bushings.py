@@ -197,7 +197,7 @@ def limit_dissipation(
 ) -> InvariantForm:
     """Return the Hunt-Crossley dissipation of a limit: proportional to the penetration, hence continuous."""
 
-    def dissipation(w: Any, u: Any, k: Any) -> Any:
+    def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> Any:
         depth = _limit_penetration(joint_coordinate(w, k, rotational), k, limits)
         rate = joint_rate(w, u, rotational)
         return 0.5 * (k.viscosity * k.touching if switchable else k.viscosity) * depth * rate**2
@@ -215,7 +215,7 @@ def stribeck_friction(a: Parametrisation, b: Parametrisation, rotational: bool) 
     b^2 = stribeck^2 - smooth^2, this is ``level x + (static - level) stribeck^2/b atan(x/b)``.
     """
 
-    def dissipation(w: Any, u: Any, k: Any) -> Any:
+    def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> Any:
         rate = joint_rate(w, u, rotational)
         x = m.sqrt(rate**2 + k.smooth**2)
         width = m.sqrt(k.stribeck**2 - k.smooth**2)

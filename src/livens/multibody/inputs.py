@@ -72,7 +72,7 @@ class TimeLaw(NamedTuple):
 def held_value(parameter: str) -> Law:
     """Return the value of an input at time t: constant, or linear in a step (zero- or first-order hold)."""
 
-    def value(t: Any, k: Any) -> Any:
+    def value(t: Any, k: ParameterNamespace) -> Any:
         rate, since = getattr(k, f"{parameter}_rate"), getattr(k, f"{parameter}_time")
         return getattr(k, parameter) + rate * (t - since)
 

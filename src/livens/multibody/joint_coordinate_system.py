@@ -15,12 +15,13 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
-from livens.expressions.parameters import shared
+from livens.expressions.parameters import ParameterNamespace, shared
 from livens.models.element import Element, ElementType
 from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
+from livens.types import Vector
 
 #: Names of the coordinate and of its rate, by joint type.
 _COORDINATES = {"revolute": ("angle", "rate"), "prismatic": ("position", "velocity")}
@@ -137,7 +138,7 @@ def _composed_element(
     def composed(expression: ca.SX) -> Callable[..., Any]:
         function = ca.Function("composed", [theta, rates, model.t, model.k], [ca.densify(expression)])
 
-        def evaluate(q: Any, v: Any, t: Any, k: Any) -> Any:
+        def evaluate(q: Vector, v: Vector, t: Any, k: ParameterNamespace) -> Any:
             parameters = [ca.SX(m.to_casadi(m.array(getattr(k, name)).ravel())) for name in parameter_names]
             values = function(m.to_casadi(q), m.to_casadi(v), m.to_casadi(t), ca.vertcat(ca.SX(0, 1), *parameters))
             items = m.from_casadi(values)
@@ -196,7 +197,7 @@ def _quantities(system: System, path: Sequence[Joint], to_bodies: ca.Function) -
 def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constraints: int) -> Callable[..., Any]:
     """Return the expression of an output as a function of joint coordinates."""
 
-    def expression(q: Any, v: Any, lam: Any, t: Any, k: Any) -> Any:
+    def expression(q: Vector, v: Vector, lam: Any, t: Any, k: ParameterNamespace) -> Any:
         positions, velocities = to_bodies(q, v)
         return quantity.expression(positions, velocities, ca.SX.zeros(n_constraints), t, k)
 

@@ -31,7 +31,7 @@ def torsion_spring_potential(a: Parametrisation, b: Parametrisation) -> Invarian
     Cosine and sine are bilinear in the directors. The angle is continuous over revolutions, see `continuous_angle`.
     """
 
-    def energy(w: Any, k: Any) -> Any:
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
         return 0.5 * k.stiffness * (continuous_angle(w, k) - k.rest) ** 2
 
     return of_invariants(joint_invariants(a, b, True), energy)
@@ -81,7 +81,7 @@ def joint_invariants(a: Parametrisation, b: Parametrisation, rotational: bool) -
     return lambda q, k: [joint_displacement(a, b, q, k)]
 
 
-def continuous_angle(w: Any, k: Any) -> Any:
+def continuous_angle(w: Vector, k: ParameterNamespace) -> Any:
     """Return the continuous angle: its branch is the one nearest to the reference angle ``k.angle_branch[0]``.
 
     ``k.angle_branch`` contains the reference angle, its cosine and its sine. A run moves the reference angle with the
@@ -119,7 +119,7 @@ def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike
 def motor(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool = True) -> InvariantForm:
     """Return the forces of a motor: a law of ``(t, coordinate, rate, k)``; on b, and with opposite sign on a."""
 
-    def forces(w: Any, u: Any, t: Any, k: Any) -> Any:
+    def forces(w: Vector, u: Vector, t: Any, k: ParameterNamespace) -> Any:
         magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k)
         return conjugate_force(w, magnitude, rotational)
 

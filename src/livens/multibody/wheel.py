@@ -87,7 +87,7 @@ class Wheel:
         )
         return cls(name, body, axis, spin, element, rate)
 
-    def axial_rate(self, q: Any, v: Any) -> Any:
+    def axial_rate(self, q: Expr, v: Expr) -> Expr:
         """Return the angular velocity of the body about the axis, from its coordinates and velocities."""
         axes = [ca.SX(1, 3), *(ca.SX(q[3 * i : 3 * i + 3]) for i in (1, 2, 3))]
         rates = [ca.SX(v[3 * i : 3 * i + 3]) for i in (1, 2, 3)]

@@ -72,7 +72,7 @@ def closure_kernels(
     out: list[ca.SX] = []
     for i in range(n_bodies):
         pattern[6 * i : 6 * i + 6, 6 * i : 6 * i + 6] = 0.0
-    is_coupled: np.ndarray = np.max(pattern, axis=1, initial=0.0) > 0.0
+    is_coupled = np.asarray(pattern.any(axis=1))
     opposite = _opposite_entries(wrench, x, z, c) if n_bodies == 2 else np.zeros(6, dtype=bool)
     pairs = [(i, i + 6) for i in range(6) if n_bodies == 2 and opposite[i] and is_coupled[[i, i + 6]].any()]
     in_pairs = {i for pair in pairs for i in pair}

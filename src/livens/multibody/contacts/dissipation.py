@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from livens import math as m
 from livens.errors import InputError
@@ -85,23 +85,23 @@ def penetration(gap: ScalarLike) -> ScalarLike:
     return m.maximum(-gap, 0.0)
 
 
-def hunt_crossley_force(elastic: Any, dissipation: Any, depth_rate: Any) -> Any:
+def hunt_crossley_force(elastic: ScalarLike, dissipation: ScalarLike, depth_rate: ScalarLike) -> ScalarLike:
     """Return the normal force ``elastic max(0, 1 + dissipation depth_rate)``, which is never tensile."""
     return elastic * m.maximum(0.0, 1 + dissipation * depth_rate)
 
 
-def hunt_crossley_potential(dissipation: Any, depth_rate: Any) -> Any:
+def hunt_crossley_potential(dissipation: ScalarLike, depth_rate: ScalarLike) -> ScalarLike:
     """Return the dissipation potential of unit elastic force: the integral of ``max(-1, dissipation depth_rate)``."""
     free = -depth_rate - 0.5 / dissipation
     return m.where(dissipation * depth_rate > -1.0, 0.5 * dissipation * depth_rate**2, free)
 
 
-def friction_force(load: Any, slip: Vector, coefficient: Any, slip_tolerance: Any) -> Vector:
+def friction_force(load: ScalarLike, slip: Vector, coefficient: ScalarLike, slip_tolerance: ScalarLike) -> Vector:
     """Return the regularised Coulomb force of a slip velocity: minus the gradient of `friction_potential`."""
     return -(coefficient * load / m.sqrt(m.dot(slip, slip) + slip_tolerance**2)) * slip
 
 
-def friction_potential(coefficient: Any, slip: Vector, slip_tolerance: Any) -> Any:
+def friction_potential(coefficient: ScalarLike, slip: Vector, slip_tolerance: ScalarLike) -> ScalarLike:
     """Return the dissipation potential of regularised Coulomb friction for a unit load."""
     return coefficient * m.sqrt(m.dot(slip, slip) + slip_tolerance**2)
 

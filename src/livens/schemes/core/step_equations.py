@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import casadi as ca
 import numpy as np
 
-from livens.expressions.graph.roundoff import VECTOR_LIBM_ULPS, roundoff_bound, uses_libm
+from livens.expressions.graph.roundoff import roundoff_bound
 from livens.expressions.state_layout import Layout
 from livens.types import Expr
 
@@ -236,23 +236,11 @@ class StepGraph(StepEquations):
     @functools.cached_property
     def roundoff_bound(self) -> ca.Function:
         """Round-off bound of the residual at (x, z, c, e) for unknowns with errors e, in units of UNIT."""
-        return (
-            self.assembled_roundoff_bound
-            if self.assembled_roundoff_bound is not None
-            else self._derived_roundoff_bound()
-        )
-
-    @functools.cached_property
-    def vector_roundoff_bound(self) -> ca.Function:
-        """Round-off bound with the vector math library, accurate to a few units in the last place."""
-        if not uses_libm(self.residual_function):
-            return self.roundoff_bound
-        return self._derived_roundoff_bound(VECTOR_LIBM_ULPS)
-
-    def _derived_roundoff_bound(self, library: int = 1) -> ca.Function:
+        if self.assembled_roundoff_bound is not None:
+            return self.assembled_roundoff_bound
         e = ca.SX.sym("e", self.size)
         errors = [e, ca.fabs(self.z), ca.fabs(self.c)]
-        bound = roundoff_bound(self.residual_function, self.arguments, errors, library)
+        bound = roundoff_bound(self.residual_function, self.arguments, errors)
         return ca.Function("noise", [*self.arguments, e], [ca.densify(bound)])
 
     @functools.cached_property
