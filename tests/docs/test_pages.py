@@ -192,6 +192,8 @@ def test_every_public_method_is_in_the_api_reference(name):
 
     listed, owner = listed_names(), getattr(livens, name)
     attached = {"Result": livens.ACCESSORS, "Multibody": livens.MULTIBODY_ACCESSORS}.get(name, {})
+    for layer in attached.values():  # they attach their methods
+        importlib.import_module(f"livens.{layer}")
     methods = {method for method, value in vars(owner).items() if callable(getattr(owner, method)) and method[0] != "_"}
     methods |= {method for method in attached if callable(getattr(owner, method, None)) and method[0] != "_"}
     missing = {method for method in methods if f"livens.{name}.{method}" not in listed}
