@@ -376,6 +376,27 @@ def control() -> Figure:
 
 
 @picture
+def joints() -> Figure:
+    disc, gear, shafts = (
+        lv.simulate(lv.problems.load(name)) for name in ("rolling-disc", "joint-gear", "joint-shafts")
+    )
+    figure, axes = panels(3)
+    axes[0].plot(disc["disc.x"], disc["disc.y"])
+    axes[0].set(title="centre of a rolling disc", xlabel="$x$ (m)", ylabel="$y$ (m)")
+    axes[0].axis("equal")
+    for name, label in {"one": "small wheel", "two": "large wheel"}.items():
+        axes[1].plot(gear.t, gear[f"{name}.angle"], label=label)
+    axes[1].set(title="two gears", xlabel="$t$ (s)", ylabel="angle (rad)")
+    for name, label in {"first": "input", "second": "output"}.items():
+        axes[2].plot(shafts.t, shafts[f"{name}.rate"], label=label)
+    axes[2].set(title="shafts with a universal joint", xlabel="$t$ (s)", ylabel="rate (rad/s)")
+    axes[1].legend()
+    axes[2].set_ylim(8, 10.8)
+    axes[2].legend(ncols=2, loc="upper center")
+    return figure
+
+
+@picture
 def pareto_front() -> Figure:
     front = names_of("howto/optimal-control.md", 3)["front"]
     figure, (ax,) = panels(1, 3.6, 2.6)
