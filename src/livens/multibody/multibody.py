@@ -147,10 +147,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.imports.urdf import read_urdf
 
         file = check_path("path", path)
-        drawn = check_bool("show_collisions", show_collisions)
+        check_bool("show_collisions", show_collisions)
         check_choice("base", base, ("fixed", "floating"))
         robot = read_urdf(
-            file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None, drawn
+            file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None, show_collisions
         )
         return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
@@ -209,9 +209,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         """
         from livens.multibody.imports.mjcf import read_mjcf
 
-        drawn = check_bool("show_collisions", show_collisions)
+        check_bool("show_collisions", show_collisions)
         flags = check_bool("strict", strict), check_bool("actuators", actuators)
-        robot = read_mjcf(check_path("path", path), *flags, keyframe, contacts is not None, drawn)
+        robot = read_mjcf(check_path("path", path), *flags, keyframe, contacts is not None, show_collisions)
         return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
