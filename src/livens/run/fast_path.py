@@ -240,12 +240,14 @@ def _integrate_adaptive(
     limit = min(max_chunk, max_steps) if max_steps else max_chunk
     stepping = make_stepping(plan, compiled.layout)
     if isinstance(stepping, AdaptiveStepping) and not stepping.has_breakpoints:
+        counted = dataclasses.replace(stepper.statistics)
         run = stepper.advance_to_end(state, plan.h, plan.t_end, limit, stepping.controller_state)
-        if run is not None:
+        if run is not None and not stepping.crosses_switch(run.t, run.states):
             if run.reached_end or limit == max_steps:
                 return run
             plan.cache[_ADAPTIVE_KEY] = _LONG
             return None
+        stepper.statistics, stepping = counted, make_stepping(plan, compiled.layout)
     chunks, is_limited = list[StepChunk](), False
     while not stepping.is_finished(state) and not is_limited:
         rest = limit - stepping.n_steps

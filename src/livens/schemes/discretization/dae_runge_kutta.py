@@ -91,7 +91,8 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau, stage_terms: Stage
     x0_consistent = x0
     if not tableau.stiffly_accurate and (not solved or len(solved) < len(model.pencil.algebraic_variables)):
         x0_consistent = ca.SX(ca.densify(_interpolated_algebraic(model, tableau, ca.SX(0), states, x0)))
-        x0_consistent[solved] = x0[solved]
+        if solved:
+            x0_consistent[solved] = x0[solved]
     state = (
         ca.vertcat(x1_consistent, z[n] + energy_work[0], z[n + 1] + energy_work[1])
         if d.stored is not None
