@@ -21,7 +21,15 @@ from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
 from livens.engine.newton.iteration import N_ITERATIONS
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.single_call import OutputGrid, integrate_fixed
-from livens.engine.stepper import CompleteRun, IntegratorState, StepChunk, Stepper, StepperStatistics, WorkspaceManager, step_inputs
+from livens.engine.stepper import (
+    CompleteRun,
+    IntegratorState,
+    StepChunk,
+    Stepper,
+    StepperStatistics,
+    WorkspaceManager,
+    step_inputs,
+)
 from livens.errors import IntegrationError
 from livens.models.angle_branches import MOVE_DISTANCE
 from livens.results.checkpoint import Checkpoint

@@ -245,7 +245,8 @@ class AdaptiveStepping:
         self._location = SwitchLocation(plan, layout)
         #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
         self._h_switch, self._h_over = 0.0, 0.0
-        self._switched: tuple[int, ...] = ()  # indices of the switching functions that change their signs in `_h_switch`
+        #: Indices of the switching functions that change their signs in that step.
+        self._switched: tuple[int, ...] = ()
         self.has_more_final_steps = False
         self._final_controller: np.ndarray | None = None  # controller state of the final steps
         self._chunk = _CHUNK_AFTER_SWITCH  # largest number of steps of the next chunk

@@ -24,7 +24,7 @@ _CONSTRAINED_WIDTH = 1e-6
 #: Half the width of the interval, relative to a part of a step, on whose sides rates are compared, and change of a rate
 #: relative to its size that counts as a jump.
 _SIDE, _JUMP = 1e-9, 1e-7
-#: Number of parts of an interval, and of divisions, in the search for a zero of a switching function that is not linear.
+#: Number of parts of an interval, and of divisions, in the search for a zero of a nonlinear switching function.
 _SECTIONS, _DIVISIONS = 32, 7
 #: Places within a step at which signs are compared, so that two changes in one step are found.
 _SAMPLES = (0.25, 0.5, 0.75)
@@ -59,9 +59,9 @@ class Crossing(NamedTuple):
 class SwitchLocation:
     """Location of the sign changes of switching functions by trial steps, each of which begins before the switch.
 
-    If the state has positions and velocities, all switches are located: a step may contain a short contact that no stage
-    sees. Otherwise only those at which rates jump: where they are continuous, such as at the nodes of a table, the error
-    estimate controls the steps.
+    If the state has positions and velocities, all switches are located: a step may contain a short contact between its
+    stages. Otherwise only those at which rates jump: where they are continuous, such as at the nodes of a table, the
+    error estimate controls the steps.
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ class SwitchLocation:
         Parameters
         ----------
         trial : callable
-            Function of the step size that returns the state after a step from `state`, or None if it is not solved. Such
-            a step counts as one over the switch.
+            Function of the step size that returns the state after a step from `state`, or None if it is not solved.
+            Such a step counts as one over the switch.
         state : IntegratorState
             State before the step.
         h : float
