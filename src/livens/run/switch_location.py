@@ -122,29 +122,30 @@ class SwitchLocation:
         crossed = functions[is_located & (parts == first)]
         return Crossing(step, float(fractions[part] * h[step]), tuple(crossed.tolist()))
 
+    @np.errstate(invalid="ignore", over="ignore")  # what is not finite counts as a jump
     def _jumps(
         self, parts: np.ndarray, functions: np.ndarray, t: np.ndarray, z: np.ndarray, values: np.ndarray, k: np.ndarray
     ) -> np.ndarray:
         """Return whether rates jump at sign changes of switching functions on chords between states."""
         t0, t1, z0, z1 = t[parts], t[parts + 1], z[parts], z[parts + 1]
         v0, v1 = values[functions, parts], values[functions, parts + 1]
-        place = np.clip(v0 / (v0 - v1), _SIDE, 1 - _SIDE)
-        sides = place + np.array([[-_SIDE], [_SIDE]])  # (2, n_parts): before and after the zero of a linear function
+        fraction = np.clip(v0 / (v0 - v1), _SIDE, 1 - _SIDE)
+        sides = fraction + np.array([[-_SIDE], [_SIDE]])  # (2, n_parts): before and after the zero of a linear function
 
-        def states(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            chords = z0 + places[..., None] * (z1 - z0)
-            return (t0 + places * (t1 - t0)).ravel(), chords.reshape(-1, z.shape[1])
+        def states(fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            chords = z0 + fractions[..., None] * (z1 - z0)
+            return (t0 + fractions * (t1 - t0)).ravel(), chords.reshape(-1, z.shape[1])
 
-        def is_crossed(places: np.ndarray) -> np.ndarray:
-            all_values = self._values(*states(places), k).reshape(-1, *places.shape)
+        def is_crossed(fractions: np.ndarray) -> np.ndarray:
+            all_values = self._values(*states(fractions), k).reshape(-1, *fractions.shape)
             return np.asarray((all_values[functions, :, np.arange(len(parts))].T < 0) != (v0 < 0))
 
         if not np.array_equal(is_crossed(sides), np.broadcast_to([[False], [True]], sides.shape)):
             sides = np.broadcast_to([[0.0], [1.0]], sides.shape)
             for _ in range(_DIVISIONS):
-                places = np.linspace(sides[0], sides[1], _SECTIONS + 1)
-                after = np.argmax(is_crossed(places[1:]), axis=0) + 1
-                sides = np.take_along_axis(places, np.array([after - 1, after]), axis=0)
+                fractions = np.linspace(sides[0], sides[1], _SECTIONS + 1)
+                after = np.argmax(is_crossed(fractions[1:]), axis=0) + 1
+                sides = np.take_along_axis(fractions, np.array([after - 1, after]), axis=0)
         kernel = _force_kernel(self._model)
         ends = np.abs(kernel(np.append(t0, t1), np.concatenate([z0, z1]), k)).reshape(2, len(parts), -1)
         before, after = kernel(*states(sides), k).reshape(2, len(parts), -1)
