@@ -481,8 +481,8 @@ BY_HAND = (
     ("run/sampled_control.py", "return min(count - step % count", "return max(count - step % count"),
     (
         "run/sampled_control.py",
-        "state_argument = (self._states[i].copy(),)",
-        "state_argument = (controller.state.copy(),)",
+        "measured, self._states[i].copy())",
+        "measured, controller.state.copy())",
     ),
     (
         "engine/ensemble/stepper.py",
