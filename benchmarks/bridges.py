@@ -22,8 +22,10 @@ _H = 0.02
 _OBSERVATION = ["slide.position", "hinge.angle", "slide.velocity", "hinge.rate"]
 
 
-#: Model of `_cart_pole` for MuJoCo.
-_MJCF = f"""<mujoco><option timestep="{_H}" gravity="0 0 -9.81"/><worldbody><body>
+#: Integrators of `mujoco.rollout`: the default of first order, and that of the inverted pendulum of Gymnasium.
+_INTEGRATORS = ("Euler", "RK4")
+#: Model of `_cart_pole` for MuJoCo, with a place for the integrator.
+_MJCF = f"""<mujoco><option integrator="%s" timestep="{_H}" gravity="0 0 -9.81"/><worldbody><body>
 <joint name="slide" type="slide" axis="1 0 0" damping="1"/><geom type="box" size="0.2 0.1 0.1" mass="10" contype="0"/>
 <body><joint type="hinge" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 0.6" size="0.02" mass="5" contype="0"/>
 </body></body></worldbody><actuator><motor joint="slide" gear="100"/></actuator></mujoco>"""
@@ -108,7 +110,7 @@ class Environments:
     name = "environments"
 
     def __init__(self) -> None:
-        self._times = {name: Minimum() for name in ("run", "drive", "env", "vector", "gymnasium", "rollout")}
+        self._times = {name: Minimum() for name in ("run", "drive", "env", "vector", "gymnasium", *_INTEGRATORS)}
         self._calls: dict[str, tuple[Callable[[], Any], int]] = {}
 
     def run_round(self, first: bool, log: Log) -> None:
@@ -164,9 +166,10 @@ class Environments:
         if "env" not in self._calls:
             report.skipped["Gymnasium"] = "not installed"
             return
+        many = f"cart-pole, gym.VectorEnv({_ENVIRONMENTS}), one action"
         for case, name, peer, peer_name, goal in (
             ("cart-pole, gym.Env, one action", "env", "Gymnasium (MuJoCo)", "gymnasium", 2),
-            (f"cart-pole, gym.VectorEnv({_ENVIRONMENTS}), one action", "vector", "mujoco.rollout", "rollout", 10),
+            *((many, "vector", f"mujoco.rollout, {name}", name, 10) for name in _INTEGRATORS),
         ):
             theirs = us[peer_name] if peer_name in self._calls else None
             report.lines.append(ComparisonRow(case, us[name], "us", Goal(">=", goal), peer, theirs))
@@ -187,10 +190,21 @@ def _episodes(env: Any, action: np.ndarray) -> Callable[[], None]:
 
 def _mujoco_calls(action: np.ndarray) -> dict[str, tuple[Callable[[], Any], int]]:
     """Return steps of the same cart-pole in `mujoco.rollout`, and of Gymnasium's inverted pendulum if available."""
+    calls: dict[str, tuple[Callable[[], Any], int]]
+    calls = {name: (_rollouts(name), _VECTOR_STEPS * _ENVIRONMENTS) for name in _INTEGRATORS}
+    if _is_installed("imageio"):  # environments of Gymnasium with MuJoCo need it
+        import gymnasium
+
+        calls["gymnasium"] = _episodes(gymnasium.make("InvertedPendulum-v5"), action), _STEPS
+    return calls
+
+
+def _rollouts(integrator: str) -> Callable[[], None]:
+    """Return a function that takes two steps of all environments in `mujoco.rollout`, in one thread."""
     import mujoco
     from mujoco import rollout
 
-    model = mujoco.MjModel.from_xml_string(_MJCF)
+    model = mujoco.MjModel.from_xml_string(_MJCF % integrator)
     data = mujoco.MjData(model)
     state = np.zeros(mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
     mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
@@ -200,12 +214,7 @@ def _mujoco_calls(action: np.ndarray) -> dict[str, tuple[Callable[[], Any], int]
         for _ in range(_VECTOR_STEPS):
             rollout.rollout(model, data, states, controls)
 
-    calls: dict[str, tuple[Callable[[], Any], int]] = {"rollout": (roll, _VECTOR_STEPS * _ENVIRONMENTS)}
-    if _is_installed("imageio"):  # environments of Gymnasium with MuJoCo need it
-        import gymnasium
-
-        calls["gymnasium"] = _episodes(gymnasium.make("InvertedPendulum-v5"), action), _STEPS
-    return calls
+    return roll
 
 
 class FmuSteps:

@@ -194,3 +194,24 @@ def test_a_motion_that_slides_along_a_switch_goes_on():
     model = lv.FirstOrder("x", rhs=lambda x: [-m.minimum(m.maximum(1e6 * x[0], -1.0), 1.0)])
     run = lv.simulate(model, x0=[1.0], scheme="radau-iia-3", control=lv.StepControl(tolerance=1e-6), t_end=3.0)
     assert run.status == "complete" and abs(run.x[-1, 0]) < 1e-6
+
+
+@pytest.mark.parametrize("condition", [lambda x: x < 1, lambda x: x**3 < 1], ids=["linear", "cubic"])
+def test_only_jumps_of_rates_are_located_in_first_order_equations(condition):
+    """Growth that begins at x = 1: the rate x continues the rate 1 before; the rate 2 x jumps."""
+    control, smallest = lv.StepControl(tolerance=1e-10), []
+    for factor in (1.0, 2.0):
+        model = lv.FirstOrder("x", rhs=lambda x, f=factor: [m.where(condition(x[0]), 1.0, f * x[0])])
+        run = lv.simulate(model, x0=[0.0], scheme="radau-iia-3", control=control, t_end=2.0)
+        exact = np.where(run.t < 1, run.t, np.exp(factor * (run.t - 1)))
+        assert np.abs(run.x[:, 0] - exact).max() < 1e-8
+        smallest.append(np.diff(run.t[run.t > 0.5]).min())
+    assert smallest[0] > 1e-9 and smallest[1] < 1e-13
+
+
+def test_a_rate_that_stops_at_a_switch_leaves_the_state_there():
+    """A tank is drained at 7 kg/s down to 300 kg: no implicit step over the switch exists."""
+    tank = lv.FirstOrder("m", rhs=lambda x: [m.where(x[0] > 300, -7.0, 0.0)])
+    run = lv.simulate(tank, x0=[1000.0], scheme="radau-iia-5", control=lv.StepControl(tolerance=1e-10), t_end=200.0)
+    assert run.status == "complete"
+    assert np.abs(run.x[:, 0] - np.maximum(1000 - 7 * run.t, 300)).max() < 1e-6

@@ -395,7 +395,11 @@ class CompiledStep:
             from livens.engine.trees.stepper import TreeStepper
 
             return TreeStepper
-        return ReferenceStepper if tier == "reference" else fused_stepper_type(self)
+        return ReferenceStepper if tier == "reference" else self._fused_stepper_type
+
+    @functools.cached_property
+    def _fused_stepper_type(self) -> type[Stepper]:
+        return fused_stepper_type(self)
 
     def make_stepper(
         self,

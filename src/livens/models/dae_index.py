@@ -12,6 +12,7 @@ Mehrmann 2006, sect. 3.1). The index of such equations is not known.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,7 @@ class Pencil:
         """True if the pencil at a fixed time determines the index of the equations."""
         return not (self.is_singular or self.has_moving_kernel)
 
-    @property
+    @functools.cached_property
     def is_ode(self) -> bool:
         """True if E is regular: an ODE."""
         return self.projector is not None and not self.projector.any()

@@ -113,7 +113,7 @@ class StateSwitches:
     """
 
     def __init__(self, model: Any) -> None:
-        self.names, self._functions = _functions_of_state(model)
+        self.names, self._functions, self._forces = _functions_of_state(model)
 
     def __len__(self) -> int:
         return len(self._functions)
@@ -133,8 +133,28 @@ class StateSwitches:
         casadi.SX
             Column of switching functions.
         """
+        return self._column(self._functions, symbols, t, k)
+
+    def forces(self, symbols: Mapping[str, Any], t: Any, k: Any) -> Any:
+        """Return the forces or rates that are switched as a column of expressions.
+
+        Parameters
+        ----------
+        symbols : mapping of str to casadi.SX
+            Symbols of the variables `names` of the state.
+        t, k : casadi.SX
+            Symbols of the time and of the parameters.
+
+        Returns
+        -------
+        casadi.SX
+            Column of forces, gradients of potentials and constraints, or of rates.
+        """
+        return self._column(self._forces, symbols, t, k)
+
+    def _column(self, functions: tuple[_StateFunction, ...], symbols: Mapping[str, Any], t: Any, k: Any) -> Any:
         rows = []
-        for function, dofs, parameters in self._functions:
+        for function, dofs, parameters in functions:
             variables = [symbols[name] if dofs is None else symbols[name][list(dofs)] for name in self.names]
             rows.append(function(*variables, t, k if parameters is None else k[list(parameters)]))
         return ca.vertcat(*rows)
@@ -168,39 +188,53 @@ _StateFunction = tuple[ca.Function, tuple[int, ...] | None, tuple[int, ...] | No
 
 
 @functools.lru_cache(maxsize=64)
-def _functions_of_state(model: Any) -> tuple[tuple[str, ...], tuple[_StateFunction, ...]]:
-    """Return the names of the state variables, and switching functions with their coordinates and parameters."""
+def _functions_of_state(model: Any) -> tuple[tuple[str, ...], tuple[_StateFunction, ...], tuple[_StateFunction, ...]]:
+    """Return the names of the state variables, the switching functions, and the forces that contain them.
+
+    Every function comes with its coordinates and parameters.
+    """
     if hasattr(model, "element_types"):
-        of_type: dict[Any, list[ca.Function]] = {}
-        functions: list[_StateFunction] = []
+        of_type: dict[Any, tuple[list[ca.Function], ca.Function]] = {}
+        functions, forces = list[_StateFunction](), list[_StateFunction]()
         for e, dofs, parameters in zip(model.element_types, model.element_dofs, model.element_parameters, strict=True):
             if e not in of_type:
-                forces = ca.vertcat(e.F, ca.gradient(e.V, e.q), ca.gradient(e.R, e.v), e.g)
-                of_type[e] = _of_state([e.q, e.v], e.t, e.k, forces)
-            functions += [(function, tuple(dofs), tuple(parameters)) for function in of_type[e]]
-        return ("q", "v"), tuple(functions)
+                column = ca.vertcat(e.F, ca.gradient(e.V, e.q), ca.gradient(e.R, e.v), e.g)
+                of_type[e] = _of_state([e.q, e.v], e.t, e.k, column)
+            switching, force = of_type[e]
+            functions += [(function, tuple(dofs), tuple(parameters)) for function in switching]
+            forces += [(force, tuple(dofs), tuple(parameters))] if switching else []
+        return ("q", "v"), tuple(functions), tuple(forces)
     if hasattr(model, "descriptor") and model.error_norm_variables == ("x",) and not model.algebraic_names:
         d = model.descriptor
-        of_rates = [f for f in _of_state([d.x, d.xdot], d.t, d.k, d.residual) if not f.nnz_in(1) or _ignores(f, 1)]
-        without_rates = [
-            ca.Function("switch", [d.x, d.t, d.k], [f(d.x, ca.DM.zeros(*d.xdot.shape), d.t, d.k)]) for f in of_rates
-        ]
-        return ("x",), tuple((function, None, None) for function in without_rates)
+        of_rates, residual = _of_state([d.x, d.xdot], d.t, d.k, d.residual)
+        at_rest = [d.x, ca.DM.zeros(*d.xdot.shape), d.t, d.k]
+        switching = [f for f in of_rates if not f.nnz_in(1) or _ignores(f, 1)]
+        if not switching:
+            return ("x",), (), ()
+        columns = [residual(*at_rest)]
+        if ca.depends_on(ca.jacobian(d.residual, d.xdot), d.x):  # a mass matrix may be switched as well
+            columns.append(residual(d.x, ca.DM.ones(*d.xdot.shape), d.t, d.k))
+        without_rates = [ca.Function("switch", [d.x, d.t, d.k], [f(*at_rest)]) for f in switching]
+        force = ca.Function("forces", [d.x, d.t, d.k], [ca.vertcat(*columns)])
+        return ("x",), tuple((function, None, None) for function in without_rates), ((force, None, None),)
     if hasattr(model, "momentum_rate"):
         rates = ca.vertcat(model.velocity, model.momentum_rate)
-        functions_of_phase = _of_state([model.q, model.p], model.t, model.k, rates)
-        return ("q", "p"), tuple((function, None, None) for function in functions_of_phase)
-    return (), ()
+        switching, force = _of_state([model.q, model.p], model.t, model.k, rates)
+        functions_of_phase = tuple((function, None, None) for function in switching)
+        return ("q", "p"), functions_of_phase, ((force, None, None),) if switching else ()
+    return (), (), ()
 
 
 def _ignores(function: ca.Function, i: int) -> bool:
     return bool(function.jac_sparsity(0, i).nnz() == 0)
 
 
-def _of_state(state: list[Any], t: Any, k: Any, expression: Any) -> list[ca.Function]:
+def _of_state(state: list[Any], t: Any, k: Any, expression: Any) -> tuple[list[ca.Function], ca.Function]:
+    """Return the switching functions that depend on the state, and the expression as a function."""
+    inputs = [*state, t, k]
     if not _is_closed(state, t, k, expression):
-        return []
-    switching = switching_functions([*state, t, k], expression)
+        return [], ca.Function()
+    switching = switching_functions(inputs, expression)
     of_state = [s for s in switching if ca.depends_on(s, ca.vertcat(*state))]
     unique = [s for i, s in enumerate(of_state) if not any(ca.is_equal(s, other, 3) for other in of_state[:i])]
-    return [ca.Function("switch", [*state, t, k], [s]) for s in unique]
+    return [ca.Function("switch", inputs, [s]) for s in unique], ca.Function("forces", inputs, [expression])

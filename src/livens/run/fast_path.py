@@ -21,7 +21,15 @@ from livens.engine.newton.convergence import CONVERGED, REPIVOT_AFTER
 from livens.engine.newton.iteration import N_ITERATIONS
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.single_call import OutputGrid, integrate_fixed
-from livens.engine.stepper import CompleteRun, IntegratorState, StepChunk, Stepper, WorkspaceManager, step_inputs
+from livens.engine.stepper import (
+    CompleteRun,
+    IntegratorState,
+    StepChunk,
+    Stepper,
+    StepperStatistics,
+    WorkspaceManager,
+    step_inputs,
+)
 from livens.errors import IntegrationError
 from livens.models.angle_branches import MOVE_DISTANCE
 from livens.results.checkpoint import Checkpoint
@@ -241,11 +249,12 @@ def _integrate_adaptive(
     stepping = make_stepping(plan, compiled.layout)
     if isinstance(stepping, AdaptiveStepping) and not stepping.has_breakpoints:
         run = stepper.advance_to_end(state, plan.h, plan.t_end, limit, stepping.controller_state)
-        if run is not None:
+        if run is not None and not stepping.crosses_switch(run.t, run.states):
             if run.reached_end or limit == max_steps:
                 return run
             plan.cache[_ADAPTIVE_KEY] = _LONG
             return None
+        stepper.statistics, stepping = StepperStatistics(), make_stepping(plan, compiled.layout)
     chunks, is_limited = list[StepChunk](), False
     while not stepping.is_finished(state) and not is_limited:
         rest = limit - stepping.n_steps

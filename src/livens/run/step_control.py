@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -138,7 +139,7 @@ class StepControl:
         if self.absolute is not None and not self.has_tolerance:
             raise InputError("absolute of the step-size control needs a tolerance; give both")
 
-    @property
+    @functools.cached_property
     def has_tolerance(self) -> bool:
         """True if the local error of the steps is estimated."""
         values = self.tolerance.values() if isinstance(self.tolerance, Mapping) else np.atleast_1d(self.tolerance)

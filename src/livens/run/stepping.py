@@ -245,6 +245,8 @@ class AdaptiveStepping:
         self._location = SwitchLocation(plan, layout)
         #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
         self._h_switch, self._h_over = 0.0, 0.0
+        #: Indices of the switching functions that change their signs in that step.
+        self._switched: tuple[int, ...] = ()
         self.has_more_final_steps = False
         self._final_controller: np.ndarray | None = None  # controller state of the final steps
         self._chunk = _CHUNK_AFTER_SWITCH  # largest number of steps of the next chunk
@@ -257,8 +259,12 @@ class AdaptiveStepping:
 
     @property
     def has_breakpoints(self) -> bool:
-        """True if steps have to end at switches of the model."""
-        return self._breakpoints.size > 0 or self._location.is_active
+        """True if steps have to end at switch times of the model."""
+        return self._breakpoints.size > 0
+
+    def crosses_switch(self, t: np.ndarray, states: np.ndarray) -> bool:
+        """Return True if a step between these states contains a switch of the state at which it has to end."""
+        return self._location.first_crossing(t, states, self._k) is not None
 
     @property
     def controller_state(self) -> np.ndarray:
@@ -290,13 +296,13 @@ class AdaptiveStepping:
         if is_located and not final:  # steps after a switch are discarded
             max_steps, self._chunk = min(max_steps, self._chunk), 2 * self._chunk
         steps = self._advance_freely(stepper, state, max_steps, final)
-        crossing = self._location.first_crossing(steps, self._k) if is_located else None
+        crossing = self._location.first_crossing(steps.t_nodes, steps.states, self._k) if is_located else None
         if crossing is None:
             self._n_at_once = 0 if steps.n_steps and is_located else self._n_at_once
             return steps
-        (taken, h_switch), self._chunk = crossing, _CHUNK_AFTER_SWITCH
+        (taken, h_switch, switched), self._chunk = crossing, _CHUNK_AFTER_SWITCH
         steps = self._cut(steps, taken)
-        self._h_switch, self.has_more_final_steps = h_switch, final
+        self._h_switch, self._switched, self.has_more_final_steps = h_switch, switched, final
         if taken:
             self._n_at_once = 0
             return steps
@@ -329,10 +335,10 @@ class AdaptiveStepping:
         """Take a step that ends just before the switch within the next step; None if there is none."""
         start, h_switch, self._h_switch = _without_newton_update(state), self._h_switch, 0.0
 
-        def step(size: float) -> StepChunk:
-            return stepper.advance(start, 1, fixed_step_policy(size, start.t, 0), NO_CONTROLLER_STATE)
+        def trial(size: float) -> IntegratorState | None:
+            return stepper.advance_once(start, size, start.t, 0, 1)
 
-        size, self._h_over = self._location.locate(step, start, h_switch, self._k)
+        size, self._h_over = self._location.locate(trial, start, h_switch, self._switched, self._k)
         if not self._h_over:
             return None
         if size < _AT_ONCE * self._location.width(start.t + h_switch):
@@ -342,7 +348,7 @@ class AdaptiveStepping:
             return None
         if not size:
             return self._step_over(stepper, state)
-        steps = step(size)
+        steps = stepper.advance(start, 1, fixed_step_policy(size, start.t, 0), NO_CONTROLLER_STATE)
         self.n_steps += steps.n_steps
         return steps
 
@@ -404,7 +410,7 @@ class AdaptiveStepping:
             self._controller_state["size"] = self._controller_state["last"] = steps.step_sizes[taken - 1]
 
     def checkpoint(self) -> dict[str, FloatArray | int]:
-        switch = np.array([self._h_switch, self._h_over, self._n_at_once])
+        switch = np.array([self._h_switch, self._h_over, self._n_at_once, *self._switched])
         return {"step": self.n_steps, "flow": self._controller_state.view("f8").copy(), "switch": switch}
 
     def restore(self, stored: dict[str, Any]) -> None:
@@ -412,8 +418,8 @@ class AdaptiveStepping:
         if np.size(stored["flow"]):
             self._controller_state = controller_state_from(stored["flow"])
         if "switch" in stored:  # older files do not store it
-            self._h_switch, self._h_over, n_at_once = np.ravel(stored["switch"]).tolist()
-            self._n_at_once = int(n_at_once)
+            self._h_switch, self._h_over, n_at_once, *switched = np.ravel(stored["switch"]).tolist()
+            self._n_at_once, self._switched = int(n_at_once), tuple(map(int, switched))
 
 
 def fixed_step_policy(h: float, origin: float, step0: int, time_index: int = -1, limit: float = np.inf) -> StepPolicy:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from livens.engine.observables.kernel_table import ObservableKernel
-from livens.engine.stepper import IntegratorState, StepChunk
+from livens.engine.stepper import IntegratorState
 from livens.expressions.state_layout import Layout
 from livens.models.switch_times import StateSwitches
 from livens.run.plan import Plan
@@ -21,6 +21,11 @@ _WIDTH_ULPS, _MAX_ITERATIONS = 16, 60
 #: Width of a located switch relative to the step, for equations with constraints: multipliers of shorter steps amplify
 #: rounding errors of constraints.
 _CONSTRAINED_WIDTH = 1e-6
+#: Half the width of the interval, relative to a part of a step, on whose sides rates are compared, and change of a rate
+#: relative to its size that counts as a jump.
+_SIDE, _JUMP = 1e-9, 1e-7
+#: Number of parts of an interval, and of divisions, in the search for a zero of a nonlinear switching function.
+_SECTIONS, _DIVISIONS = 32, 7
 #: Places within a step at which signs are compared, so that two changes in one step are found.
 _SAMPLES = (0.25, 0.5, 0.75)
 
@@ -36,8 +41,27 @@ def _switch_kernel(model: Any) -> ObservableKernel | None:
     return ObservableKernel(model, switches.expressions(view.symbols, view.t, view.k))
 
 
+@functools.lru_cache(maxsize=64)
+def _force_kernel(model: Any) -> ObservableKernel:
+    """Return the compiled forces that are switched."""
+    view = model.view
+    return ObservableKernel(model, StateSwitches(model).forces(view.symbols, view.t, view.k))
+
+
+class Crossing(NamedTuple):
+    """Part of a step in which switching functions that are located change their signs."""
+
+    step: int  # index of the step
+    h: float  # size of a step that contains the sign changes, in seconds
+    functions: tuple[int, ...]  # indices of the switching functions
+
+
 class SwitchLocation:
     """Location of the sign changes of switching functions by trial steps, each of which begins before the switch.
+
+    If the state has positions and velocities, all switches are located: a step may contain a short contact between its
+    stages. Otherwise only those at which rates jump: where they are continuous, such as at the nodes of a table, the
+    error estimate controls the steps.
 
     Parameters
     ----------
@@ -48,8 +72,9 @@ class SwitchLocation:
     """
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
-        self._layout = layout
+        self._layout, self._model = layout, plan.model
         self._is_constrained = any(layout.sizes.get(name, 0) for name in ("multipliers", "y"))
+        self._samples = _SAMPLES if {"q", "v"} <= set(layout.sizes) else ()
         self._kernel = None if plan.scheme.selects_step_size or "t" in layout else _switch_kernel(plan.model)
 
     @property
@@ -61,26 +86,71 @@ class SwitchLocation:
         assert self._kernel is not None
         return self._kernel(t, states, k).T
 
-    def first_crossing(self, steps: StepChunk, k: np.ndarray) -> tuple[int, float] | None:
-        """Return the index of the first step with a sign change, and the size of a step that contains the change.
+    def first_crossing(self, t_nodes: np.ndarray, states: np.ndarray, k: np.ndarray) -> Crossing | None:
+        """Return the first part of a step in which the sign of a function changes that is located; None without one.
 
         Signs are compared at both ends of a step. If the state has positions and velocities, they are also compared
         within the step, on cubic polynomials through positions and velocities at its ends.
+
+        Parameters
+        ----------
+        t_nodes, states : ndarray
+            Times (n_steps + 1,) and states (n_steps + 1, n_state) at the ends of the steps.
+        k : ndarray
+            Parameters of the model.
         """
-        if not self.is_active or not steps.n_steps:
+        if not self.is_active or len(t_nodes) < 2:
             return None
-        fractions = [*(_SAMPLES if {"q", "v"} <= set(self._layout.sizes) else ()), 1.0]
-        t, states, h = steps.t_nodes[:-1], steps.states, steps.step_sizes
-        is_negative = self._values(steps.t_nodes, states, k) < 0
-        crossed = [np.any(is_negative[:, 1:] != is_negative[:, :-1], axis=0)]
-        for fraction in reversed(fractions[:-1]):
-            inner = self._values(t + fraction * h, self._interpolated(states, h, fraction), k) < 0
-            crossed.append(np.any(inner != is_negative[:, :-1], axis=0))
-        is_crossed = np.array(crossed[::-1])  # (n_fractions, n_steps)
-        if not is_crossed.any():
+        fractions = np.array([*self._samples, 1.0])
+        h, n_parts = np.diff(t_nodes), len(fractions)
+        # parts of steps in the order of time
+        times, points = np.empty((len(h), n_parts)), np.empty((len(h), n_parts, states.shape[1]))
+        times[:, -1], points[:, -1] = t_nodes[1:], states[1:]
+        for i, fraction in enumerate(fractions[:-1]):
+            times[:, i], points[:, i] = t_nodes[:-1] + fraction * h, self._interpolated(states, h, fraction)
+        t, z = np.append(t_nodes[0], times), np.concatenate([states[:1], points.reshape(len(h) * n_parts, -1)])
+        values = self._values(t, z, k)
+        is_negative = values < 0
+        parts, functions = np.nonzero((is_negative[:, 1:] != is_negative[:, :-1]).T)
+        if not len(parts):
             return None
-        first = int(np.argmax(is_crossed.any(axis=0)))
-        return first, float(fractions[int(np.argmax(is_crossed[:, first]))] * h[first])
+        is_located = np.full(len(parts), True) if self._samples else self._jumps(parts, functions, t, z, values, k)
+        if not is_located.any():
+            return None
+        first = parts[np.argmax(is_located)]
+        step, part = divmod(int(first), n_parts)
+        crossed = functions[is_located & (parts == first)]
+        return Crossing(step, float(fractions[part] * h[step]), tuple(crossed.tolist()))
+
+    @np.errstate(invalid="ignore", over="ignore")  # what is not finite counts as a jump
+    def _jumps(
+        self, parts: np.ndarray, functions: np.ndarray, t: np.ndarray, z: np.ndarray, values: np.ndarray, k: np.ndarray
+    ) -> np.ndarray:
+        """Return whether rates jump at sign changes of switching functions on chords between states."""
+        t0, t1, z0, z1 = t[parts], t[parts + 1], z[parts], z[parts + 1]
+        v0, v1 = values[functions, parts], values[functions, parts + 1]
+        fraction = np.clip(v0 / (v0 - v1), _SIDE, 1 - _SIDE)
+        sides = fraction + np.array([[-_SIDE], [_SIDE]])  # (2, n_parts): before and after the zero of a linear function
+
+        def states(fractions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            chords = z0 + fractions[..., None] * (z1 - z0)
+            return (t0 + fractions * (t1 - t0)).ravel(), chords.reshape(-1, z.shape[1])
+
+        def is_crossed(fractions: np.ndarray) -> np.ndarray:
+            all_values = self._values(*states(fractions), k).reshape(-1, *fractions.shape)
+            return np.asarray((all_values[functions, :, np.arange(len(parts))].T < 0) != (v0 < 0))
+
+        if not np.array_equal(is_crossed(sides), np.broadcast_to([[False], [True]], sides.shape)):
+            sides = np.broadcast_to([[0.0], [1.0]], sides.shape)
+            for _ in range(_DIVISIONS):
+                fractions = np.linspace(sides[0], sides[1], _SECTIONS + 1)
+                after = np.argmax(is_crossed(fractions[1:]), axis=0) + 1
+                sides = np.take_along_axis(fractions, np.array([after - 1, after]), axis=0)
+        kernel = _force_kernel(self._model)
+        ends = np.abs(kernel(np.append(t0, t1), np.concatenate([z0, z1]), k)).reshape(2, len(parts), -1)
+        before, after = kernel(*states(sides), k).reshape(2, len(parts), -1)
+        # also true for NaN
+        return np.asarray(~(np.abs(after - before) <= _JUMP * ends.max(axis=0)).all(axis=1))
 
     def _interpolated(self, states: np.ndarray, h: np.ndarray, fraction: float) -> np.ndarray:
         """Return states within steps: cubic polynomials for q, linear ones for all other variables."""
@@ -98,18 +168,26 @@ class SwitchLocation:
         return float(_WIDTH_ULPS * np.spacing(abs(t)))
 
     def locate(
-        self, step: Callable[[float], StepChunk], state: IntegratorState, h: float, k: np.ndarray
+        self,
+        trial: Callable[[float], IntegratorState | None],
+        state: IntegratorState,
+        h: float,
+        functions: tuple[int, ...],
+        k: np.ndarray,
     ) -> tuple[float, float]:
         """Locate the first switch within a step by the Illinois variant of the method of false position.
 
         Parameters
         ----------
-        step : callable
-            Function of the step size that returns a chunk of one step from `state`.
+        trial : callable
+            Function of the step size that returns the state after a step from `state`, or None if it is not solved.
+            Such a step counts as one over the switch.
         state : IntegratorState
             State before the step.
         h : float
             Size of a step in which a sign changes, in seconds.
+        functions : tuple of int
+            Indices of the switching functions, as in `Crossing`.
         k : ndarray
             Parameters of the model.
 
@@ -119,14 +197,16 @@ class SwitchLocation:
             Size of the step that ends before the switch, 0 if the switch is at `state`, and distance from there to a
             time after the switch. The distance is 0 if no sign changes.
         """
-        before = self._values(np.array([state.t]), state.z[None, :], k)[:, 0]
+        chosen, kernel = list(functions), self._kernel
+        assert kernel is not None
+        before = kernel.row(state.t, state.z, k)[chosen]
         sign = np.where(before < 0, -1.0, 1.0)
 
         def distance(size: float, rows: np.ndarray) -> tuple[float, np.ndarray]:
-            steps = step(size)
-            if steps.failure is not None or not steps.n_steps:
+            end = trial(size)
+            if end is None:
                 return -np.inf, rows
-            values = sign * self._values(steps.t_end[-1:], steps.end_states[-1:], k)[:, 0]
+            values = sign * kernel.row(end.t, end.z, k)[chosen]
             crossed = np.flatnonzero((values < 0) | ((values == 0) & (sign < 0)))
             rows = rows if len(rows) else crossed
             return (float(values[rows].min()) if len(rows) else np.inf), rows

@@ -103,6 +103,7 @@ class ReferenceSolver:
         reason = f"the Newton iteration did not converge to round-off level in {_MAX_ITERATIONS} iterations"
         norm_guess, inv_roundoff = self._scaled_norm(x, z, c, dx)
         n_iterations = n_stalls = 0
+        visited = set[tuple[bytes, float]]()
         for n_iterations in range(1, _MAX_ITERATIONS + 1):
             try:
                 dx = self._newton_update(x, z, c)
@@ -129,6 +130,10 @@ class ReferenceSolver:
                 or within_rounding_of_all_equations(self.residual(x, z, c), inv_roundoff, x.size)
             ):
                 return x, n_iterations, None, dx, inv_roundoff
+            if n_stalls > 1 and (x.tobytes(), norm_prev) in visited:
+                reason = "the Newton iteration is periodic, as at a jump of a force"
+                break
+            visited.add((x.tobytes(), norm_prev))
             norm_prev2, norm_prev = norm_prev, norm
         solution = self._minimum_norm_newton(initial_guess, z, c)
         if solution is not None:
@@ -156,6 +161,7 @@ class ReferenceSolver:
             return None
         x, smallest, dx = initial_guess.copy(), np.inf, np.zeros(initial_guess.size)
         groups = np.split(np.arange(initial_guess.size), np.cumsum(self.group_sizes)[:-1])
+        visited = set[bytes]()
         for iteration in range(1, _MAX_ITERATIONS + 1):
             residual, (values, rows, columns), to_increment = self.linearize(x, z, c)
             if not all(np.isfinite(part).all() for part in (x, residual, values)):
@@ -172,6 +178,9 @@ class ReferenceSolver:
                 # velocities far from the initial guess belong to another solution branch
                 change, size = (np.linalg.norm(part[groups[0]]) for part in (x - initial_guess, initial_guess))
                 return (x, iteration - 1, dx) if change <= _BRANCH_RTOL * size else None
+            if relative_residual >= smallest and x.tobytes() in visited:
+                return None
+            visited.add(x.tobytes())
             smallest = min(smallest, relative_residual)
             dx = to_increment(np.linalg.lstsq(matrix, residual, rcond=_RANK_RTOL)[0])
             x = x - dx

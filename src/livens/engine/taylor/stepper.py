@@ -175,13 +175,15 @@ class TaylorStepper(Stepper):
         at_args, at_T, at_Z, at_M = (at_w + 8 * end for end in ends)
         at_constants = self._constants.__array_interface__["data"][0]
         n_done = self._call(at_w, at_constants, at_args, at_Z, at_T, at_M, 0, n_steps)
-        if w[-1] == END_REACHED and T[n_done] < t_end:
+        status = w.item(-1)  # comparisons of NumPy's numbers with an enumeration are slow
+        if status == END_REACHED and T[n_done] < t_end:
             loop_args[_LAND_ON_END] = 1.0
             at_T, at_Z, at_M = at_T + 8 * n_done, at_Z + 8 * n_done * n_state, at_M + 8 * n_done * (slots + 1)
             n_done += self._call(at_w, at_constants, at_args, at_Z, at_T, at_M, 0, LANDING_STEPS)
-            if w[-1] != END_REACHED:
+            status = w.item(-1)
+            if status != END_REACHED:
                 return None
-        if w[-1] == DIVERGED or not n_done:
+        if status == DIVERGED or not n_done:
             return None
         t, states = T[: n_done + 1].copy(), Z[: n_done + 1].copy()
         if self._constant_entries:
@@ -190,7 +192,7 @@ class TaylorStepper(Stepper):
             self._dependent(states[1:], t[1:], self._k)
         if not np.isfinite(states).all():
             return None
-        return CompleteRun(t, states, np.zeros(n_done, dtype=np.int64), w[-1] == END_REACHED)
+        return CompleteRun(t, states, np.zeros(n_done, dtype=np.int64), status == END_REACHED)
 
     def _loop_args(self, policy: StepPolicy) -> LoopArgs:
         if not policy.adaptive:

@@ -396,7 +396,7 @@ def _checked_problem(
         t0, tf = map(float, t_span)
     except (TypeError, ValueError, OverflowError):
         raise CallError(f"`t_span` must be two numbers, the initial and the final time, got {t_span!r}.") from None
-    if np.isnan(tf) or not np.isfinite(t0):
+    if math.isnan(tf) or not math.isfinite(t0):
         raise InputError(f"`t_span` must start at a finite time and must not contain NaN, got {(t0, tf)!r}.")
     if args is not None:
         try:
@@ -426,7 +426,7 @@ def _checked_problem(
             raise InputError(f"`{tolerance_name}` must not be NaN, got {tolerances[()]!r}.")
     if relative.ndim and relative.shape != state.shape:
         raise InputError("`rtol` has wrong shape.")
-    if np.any(relative < _MIN_RTOL):
+    if (relative < _MIN_RTOL).any():
         warnings.warn(
             f"At least one element of `rtol` is too small. Setting `rtol = np.maximum(rtol, {_MIN_RTOL})`.",
             stacklevel=4,
@@ -434,7 +434,7 @@ def _checked_problem(
         relative = np.maximum(relative, _MIN_RTOL)
     if absolute.ndim and absolute.shape != state.shape:
         raise InputError("`atol` has wrong shape.")
-    if np.any(absolute < 0):
+    if (absolute < 0).any():
         raise InputError("`atol` must be positive.")
     event_functions = _checked_events(events)
     return _Problem(
