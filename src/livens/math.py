@@ -360,7 +360,7 @@ def spline(x: object, xp: object, fp: object, *, method: str = "cubic", derivati
 
     Examples
     --------
-    >>> float(spline(1.5, [0, 1, 2, 3], [0.0, 1.0, 8.0, 27.0]))
+    >>> round(float(spline(1.5, [0, 1, 2, 3], [0.0, 1.0, 8.0, 27.0])), 12)
     3.375
     >>> float(spline(2.0, [0, 1, 2, 3], [0.0, 1.0, 8.0, 27.0], derivative=-1))
     4.0

@@ -98,7 +98,9 @@ def dependent_rows(A: np.ndarray, rtol: float = SOLVED_RTOL, length: np.ndarray 
 
     `length` are the magnitudes of the rows that the tolerance is relative to, by default their norms.
     """
-    if not A.size or not np.all(np.isfinite(A)):
+    if not A.size:  # rows without columns are zero
+        return tuple(range(A.shape[0]))
+    if not np.all(np.isfinite(A)):
         return ()
     from scipy.linalg import qr
 

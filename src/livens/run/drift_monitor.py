@@ -23,6 +23,7 @@ from livens.engine.observables.drift_monitor import (
 from livens.engine.observables.element_sums import ElementObservables
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
+from livens.expressions.state_layout import Layout
 from livens.models.base import Model
 from livens.results.record import Summary
 from livens.types import Expr, FloatArray, IndexTable
@@ -63,13 +64,13 @@ def _model_cache(fingerprint: str) -> dict[Any, Any]:
 
 
 def momentum_bounds(
-    compiled: CompiledStep, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
+    model: Model, layout: Layout, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
 ) -> dict[str, float]:
     """Return the largest norm of each momentum ``p = G v`` with a kinetic energy, by the Cauchy-Schwarz inequality.
 
     It is ``sqrt(2 T |G M^-1 G^T|)`` at the state z; empty for models without velocities, and for large models.
     """
-    model, layout, view = compiled.model, compiled.layout, compiled.model.view
+    view = model.view
     has_velocities = "v" in view.symbols and "kinetic_energy" in view.observable_names
     if not has_velocities or model.uses_sparse_path or any(name not in layout for name in view.symbols):
         return {}
@@ -87,11 +88,11 @@ def momentum_bounds(
 
 
 def round_off_bounds(
-    compiled: CompiledStep, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
+    model: Model, layout: Layout, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
 ) -> dict[str, float]:
     """Return scales for a motion at round-off level: `momentum_bounds`, and ``|dV/dq| |q|`` as that of the energy."""
-    bounds = momentum_bounds(compiled, momenta, k, t, z, kinetic) if momenta else {}
-    model, layout, view = compiled.model, compiled.layout, compiled.model.view
+    bounds = momentum_bounds(model, layout, momenta, k, t, z, kinetic) if momenta else {}
+    view = model.view
     is_available = "q" in view.symbols and "potential_energy" in view.observable_names and not model.uses_sparse_path
     if is_available and all(name in layout for name in view.symbols):
         gradient = view.function(ca.gradient(view.observable("potential_energy"), view.symbols["q"]))
@@ -224,7 +225,13 @@ class DriftMonitor:
     def start(self, state: IntegratorState) -> None:
         self._initial = state.t, state.z  # evaluated together with the first steps: one call instead of two
         self._bounds = functools.partial(
-            round_off_bounds, self._compiled, self._spec.momenta, self.k, state.t, state.z.copy()
+            round_off_bounds,
+            self._compiled.model,
+            self._compiled.layout,
+            self._spec.momenta,
+            self.k,
+            state.t,
+            state.z.copy(),
         )
         drift_monitor.precompile()  # compile before the run starts
 

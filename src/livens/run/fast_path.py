@@ -163,7 +163,7 @@ class FastRun:
                 initial_energy,
                 reference_energy,
                 monitor[: spec.arrays.n_maxima],
-                functools.partial(round_off_bounds, compiled, spec.momenta, k, plan.t0, z),
+                functools.partial(round_off_bounds, plan.model, compiled.layout, spec.momenta, k, plan.t0, z),
             ),
             statistics,
             "complete",

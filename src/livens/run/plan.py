@@ -40,6 +40,8 @@ MIN_TREE_BODIES = 3
 #: The assembled tier takes about twenty times as long as the tree tier for a body: it is preferred if the closures take
 #: longer than ten times as long as the tree.
 _TREE_OPERATIONS, _COLUMN_OPERATIONS, _MAX_CLOSURE_SHARE = 1300, 200, 10
+#: Degrees of freedom of a free body, and largest share of them that is left to the bodies of a tree with closures.
+_FREE_BODY_DOF, _MAX_FREEDOM_SHARE = 6, 0.5
 #: Beam elements have longer code still: fewest invariants of an energy, and fewest such elements, to assemble a model.
 _MIN_INVARIANTS, _MIN_LARGE_ELEMENTS = 4, 3
 #: Upper estimate of the number of unknowns of a step per coordinate and constraint.
@@ -426,10 +428,14 @@ def _tree_of(model: Model, scheme: Scheme) -> SpanningTree | None:
 
 
 def _is_mostly_a_tree(tree: SpanningTree) -> bool:
-    """Return True if closures take few operations, compared with those of the tree."""
+    """Return True if joints restrict most bodies, and closures take few operations compared with those of the tree.
+
+    The bodies of a beam have no joints: the tree has as many unknowns as free bodies.
+    """
     n_bodies, n_columns = len(tree.joints), tree.n_closure_columns
     closures = n_columns * n_bodies * _COLUMN_OPERATIONS + n_columns**3 / 2
-    return closures <= _MAX_CLOSURE_SHARE * n_bodies * _TREE_OPERATIONS
+    is_jointed = tree.n_dof <= _MAX_FREEDOM_SHARE * _FREE_BODY_DOF * n_bodies
+    return is_jointed and closures <= _MAX_CLOSURE_SHARE * n_bodies * _TREE_OPERATIONS
 
 
 def _closures(tree: SpanningTree) -> str:

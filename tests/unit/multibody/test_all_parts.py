@@ -52,6 +52,11 @@ CASES = {
         lambda length, rate: 40 * (length - 0.7) + 5 * rate,
         ["strut", "strut damper"],
     ),
+    "force_law": on_line(
+        lambda mb, ball: mb.force_law("law", ball, [0, 0, 0], lambda length, rate: 40 * (length - 0.7) ** 3 + 5 * rate),
+        lambda length, rate: 40 * (length - 0.7) ** 3 + 5 * rate,
+        ["law"],
+    ),
     "gravitation": forces.attracting(),
     "torsion_spring": in_hinge(
         lambda mb, hinge: mb.torsion_spring("coil", hinge, stiffness=6, rest_angle=0.2),
@@ -154,8 +159,9 @@ CASES = {
     ),
     "rack": couplings.racked(),
 }
-#: Methods that draw nothing that acts or holds: what is shown, and the general joint, whose kinds are in the table.
-OTHERS = {"joint", "observe"}
+#: Methods that draw nothing that acts or holds (what is shown, ends of forces), the general joint, whose kinds are in
+#: the table, and wheels, which `tests/claims/test_wheels.py` compares with DOP853.
+OTHERS = {"joint", "observe", "marker", "wheel"}
 
 
 def drawn(*classes):

@@ -66,6 +66,9 @@ GOOD = {
     "differential": lambda w: (("new", *w.axles), {}),
     "spring": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, free_length=1.0)),
     "damper": lambda w: (("new", w.a, w.tip), dict(damping=1.0)),
+    "force_law": lambda w: (("new", w.a, w.tip), dict(force=lambda length, rate: length - 1 + rate)),
+    "marker": lambda w: (("new",), dict(position=lambda t: [t, 0.0, 0.0])),
+    "wheel": lambda w: (("new", w.a, [0, 0, 1], 0.01), dict(rate=10.0)),
     "spring_damper": lambda w: (("new", w.a, w.tip), dict(stiffness=10.0, damping=1.0, free_length=1.0)),
     "gravitation": lambda w: (("new", w.a, w.b), dict(constant=1.0)),
     "torsion_spring": lambda w: (("new", w.axles[0]), dict(stiffness=1.0, rest_angle=0.1)),
@@ -103,6 +106,7 @@ GOOD = {
 }
 #: Numbers that may be below zero, or not be there at all.
 SIGNED = {
+    "rate",
     "ratio",
     "lead",
     "rest_angle",

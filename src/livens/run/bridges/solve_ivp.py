@@ -235,7 +235,10 @@ class _Problem:
         dtype = complex if np.iscomplexobj(self.y0) else float
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rate = np.asarray(self.fun(self.t0, self.y0.copy(), *self.args))
+            try:
+                rate = np.asarray(self.fun(self.t0, self.y0.copy(), *self.args))
+            except TypeError as error:
+                raise InputError(f"`fun(t, y, *args)` fails at the initial time and state: {error}") from error
             rate = rate if np.iscomplexobj(rate) else rate.astype(dtype)
         if rate.size not in (1, self.y0.size):
             raise InputError(f"`fun` must return {self.y0.size} numbers, got {rate.size}.")
