@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from pathlib import Path
+from pydoc import locate
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
@@ -13,6 +15,14 @@ import livens  # noqa: E402
 
 for layer in {*livens.ACCESSORS.values(), *livens.MULTIBODY_ACCESSORS.values()}:
     importlib.import_module(f"livens.{layer}")  # methods of results and mechanisms that are attached on first use
+
+# Pages of names that do not exist any more, or that no table lists, would be built again
+REFERENCE = DOCS / "reference" / "api"
+listed = {name for page in REFERENCE.glob("*.md") for name in re.findall(r"[\w.]+", page.read_text(encoding="utf-8"))}
+for page in (REFERENCE / "generated").glob("*.rst"):
+    parts = page.stem.split(".")
+    if locate(page.stem) is None or not listed.intersection(".".join(parts[i:]) for i in range(len(parts))):
+        page.unlink()
 
 project, author, release = "livens", "The livens developers", livens.__version__
 version = release
@@ -30,7 +40,6 @@ extensions = [
     "gallery",
     "catalogue",
     "command_line",
-    "notebooks",
     "notebooks",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]

@@ -147,18 +147,20 @@ def viewer_frame(path: str, title: str) -> str:
 
 
 def write_films() -> None:
-    """Simulate the problems of `FILMS` and write their animation pages, unless the pages exist for this version."""
+    """Simulate the problems of `FILMS` and write their animation pages, unless they are newer than the viewer."""
     import livens as lv
     from livens.run.progress import Progress
 
     folder = DOCS / "_static" / "films"
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [name for name in FILMS if not (folder / f"{name}.html").exists()]
+    viewer = max(Path(str(asset)).stat().st_mtime for asset in files("livens.viewer").joinpath("assets").iterdir())
+    pages = {name: folder / f"{name}.html" for name in FILMS}
+    missing = [name for name, page in pages.items() if not page.exists() or page.stat().st_mtime < viewer]
     with Progress("animations of the gallery", len(missing), unit="problems") as bar:
         for count, name in enumerate(missing, 1):
             problem = lv.problems.load(name)
             run = lv.simulate(problem, t_end=FILMS[name] or problem.t_end, progress=False)
-            run.animate(folder / f"{name}.html", frames=_FRAMES)
+            run.animate(pages[name], frames=_FRAMES)
             bar.update(count)
 
 

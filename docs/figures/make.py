@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -37,11 +38,13 @@ def picture(function: Callable[[], Figure]) -> Callable[[], Figure]:
     return function
 
 
-def names_of(page: str, blocks: int = 1) -> dict[str, Any]:
-    """Return the names that the first Python blocks of a page define."""
+def names_of(page: str, blocks: int | str = 1) -> dict[str, Any]:
+    """Return the names that the first Python blocks of a page define: a number of them, or up to one with this text."""
     text = (DOCS / page).read_text(encoding="utf-8")
+    codes = re.findall(r"^```python[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    count = blocks if isinstance(blocks, int) else 1 + next(i for i, code in enumerate(codes) if blocks in code)
     names: dict[str, Any] = {}
-    for code in re.findall(r"^```python[^\n]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)[:blocks]:
+    for code in codes[:count]:
         exec(compile(code, page, "exec"), names)
     return names
 
@@ -329,6 +332,103 @@ def slider_crank() -> Figure:
 
 
 # -- the viewer -------------------------------------------------------------------------------------------------------
+
+
+@picture
+def forces() -> Figure:
+    page = "howto/forces-and-control.md"
+    rope, wheel, stop, engine = (names_of(page, name)["run"] for name in ('"rope"', '"oil"', '"floor"', '"engine"'))
+    figure, axes = panels(4, 9.6)
+    axes[0].plot(rope.t, rope["rope.tension"])
+    axes[0].set(title="cable over two pulleys", ylabel="tension (N)")
+    axes[1].plot(wheel.t, wheel["motor.torque"], label="motor")
+    axes[1].plot(wheel.t, wheel["oil.torque"], label="damper")
+    axes[1].set(title="motor and damper", ylabel="torque (N m)")
+    axes[1].legend()
+    axes[2].plot(stop.t, stop["rail.position"])
+    axes[2].set(title="hard stop at $-1$ m", ylabel="position (m)")
+    shown = engine.t < 0.6
+    for i in (0, 2):
+        axes[3].plot(engine.t[shown], engine[f"mount{i}.force"][shown, 2], label=f"mount{i}")
+    axes[3].set(title="shaken engine on bushings", ylabel="vertical force (N)")
+    axes[3].legend()
+    for ax in axes:
+        ax.set_xlabel("$t$ (s)")
+    return figure
+
+
+@picture
+def control() -> Figure:
+    figure, axes = panels(2, 6.4)
+    for label, gains in {"pd": {}, "pid": {"ki": 80}}.items():
+        mb = lv.Multibody(gravity=[0, 0, -9.81])
+        arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1)
+        hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
+        (mb.pid if gains else mb.pd)(hinge, kp=60, kd=12, reference=0.3, name="servo", **gains)
+        run = mb.simulate(t_end=4, h=0.01)
+        axes[0].plot(run.t, run["hinge.angle"], label=label)
+        axes[1].plot(run.t, run["servo.torque"], label=label)
+    axes[0].axhline(0.3, color="0.6", linewidth=0.8, zorder=0)
+    axes[0].set(xlabel="$t$ (s)", ylabel="angle (rad)", title="arm steered to 0.3 rad")
+    axes[1].set(xlabel="$t$ (s)", ylabel="torque (N m)")
+    axes[0].legend()
+    return figure
+
+
+@picture
+def joints() -> Figure:
+    disc, gear, shafts = (
+        lv.simulate(lv.problems.load(name)) for name in ("rolling-disc", "joint-gear", "joint-shafts")
+    )
+    figure, axes = panels(3)
+    axes[0].plot(disc["disc.x"], disc["disc.y"])
+    axes[0].set(title="centre of a rolling disc", xlabel="$x$ (m)", ylabel="$y$ (m)")
+    axes[0].axis("equal")
+    for name, label in {"one": "small wheel", "two": "large wheel"}.items():
+        axes[1].plot(gear.t, gear[f"{name}.angle"], label=label)
+    axes[1].set(title="two gears", xlabel="$t$ (s)", ylabel="angle (rad)")
+    for name, label in {"first": "input", "second": "output"}.items():
+        axes[2].plot(shafts.t, shafts[f"{name}.rate"], label=label)
+    axes[2].set(title="shafts with a universal joint", xlabel="$t$ (s)", ylabel="rate (rad/s)")
+    axes[1].legend()
+    axes[2].set_ylim(8, 10.8)
+    axes[2].legend(ncols=2, loc="upper center")
+    return figure
+
+
+@picture
+def pareto_front() -> Figure:
+    front = names_of("howto/optimal-control.md", 3)["front"]
+    figure, (ax,) = panels(1, 3.6, 2.6)
+    effort, time = front.costs.T
+    ax.plot(effort, time, "o", label="solutions")
+    exact = np.linspace(time.min(), time.max(), 200)
+    ax.plot(12 * 400 / 399 / exact**3, exact, color="0.6", zorder=0, label="$12/T^3$, for 20 steps")
+    ax.set(xlabel="effort", ylabel="end time (s)")
+    ax.legend()
+    return figure
+
+
+@picture
+def hopper_gait() -> Figure:
+    gait = lv.optimal_control(lv.problems.load("hopper-gait"))
+    figure, axes = panels(2, 6.4)
+    for name in gait.system.coordinates:
+        axes[0].plot(gait.t, gait[name], label=name)
+    for values, label in zip(gait.u.T, ("torque of the hip (N m)", "force of the leg (N)"), strict=True):
+        axes[1].step(gait.t[:-1], values, where="post", label=label)
+    for ax, label in zip(axes, ("coordinates (m, rad)", "inputs"), strict=True):
+        ax.set(xlabel="$t$ (s)", ylabel=label)
+        ax.legend(fontsize=7)
+    return figure
+
+
+def launch(driver: Any) -> Any:
+    """Return the browser."""
+    program = os.environ.get("LIVENS_CHROMIUM", "/usr/bin/chromium")
+    return driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+
+
 def viewer(name: str, time: float, theme: str = "light", **options: Any) -> None:
     """Register a screenshot of the animation page of a built-in problem."""
 
@@ -339,8 +439,7 @@ def viewer(name: str, time: float, theme: str = "light", **options: Any) -> None
         run = lv.simulate(lv.problems.load(problem), t_end=t_end)
         with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
             page_file = run.animate(Path(folder) / "run.html", play=False, theme=theme, curves=row_curves)
-            program = os.environ.get("LIVENS_CHROMIUM", "/usr/bin/chromium")
-            browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            browser = launch(driver)
             page = browser.new_page(viewport={"width": 960, "height": 620})
             page.goto(page_file.as_uri())
             page.wait_for_timeout(1500)
@@ -359,6 +458,37 @@ def viewer(name: str, time: float, theme: str = "light", **options: Any) -> None
 viewer("viewer-four-bar", 1.2, problem="double-four-bar", t_end=4.0)
 viewer("viewer-dark", 1.0, "dark", problem="bricard", t_end=6.0)
 viewer("import", 1.5, problem="six-axis-arm", t_end=3.0)
+
+
+def lab(name: str, page_name: str = "", **choices: str) -> None:
+    """Register a screenshot of a page of the lab, after something was chosen in its lists."""
+
+    def write(path: Path) -> None:
+        from playwright.sync_api import sync_playwright
+
+        command = [str(Path(sys.executable).with_name("livens")), "lab", "--no-browser"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server, sync_playwright() as driver:
+            assert server.stdout is not None
+            address = next(found[0] for line in server.stdout if (found := re.search(r"http://\S+", line)))
+            browser = launch(driver)
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.goto(address)
+            page.wait_for_timeout(3000)
+            for field, value in choices.items():
+                page.select_option(f"#{field}", value)
+                page.wait_for_timeout(1500)
+            if page_name:
+                page.goto(address.partition("?")[0].rstrip("/") + f"/{page_name}")
+            page.wait_for_timeout(4000)
+            page.screenshot(path=path)
+            browser.close()
+            server.terminate()
+
+    PICTURES[name] = write
+
+
+lab("lab", problem="nonlinear-pendulum", other="explicit-euler", layout="side")
+lab("gallery", "gallery")
 
 
 def main() -> None:

@@ -104,8 +104,11 @@ _MAX_LISTED = 40
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` if a known name is close to `name`, otherwise the list of known names."""
-    names = sorted(known)
+    """Return ``"; did you mean 'x'?"`` if a known name is close to `name`, otherwise the list of known names.
+
+    Names that begin with an underscore are not suggested.
+    """
+    names = sorted(name for name in known if not name.startswith("_"))
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"; did you mean '{close[0]}'?"

@@ -139,6 +139,17 @@ def test_every_page_is_in_a_table_of_contents():
     assert pages - listed == set()
 
 
+def test_indexes_name_every_page_of_their_section_and_count_the_tutorials():
+    for section in ("start", "learn", "howto", "theory", "reference"):
+        index = (DOCS / section / "index.md").read_text(encoding="utf-8")
+        pages = {page.stem for page in (DOCS / section).glob("*.md") if page.stem != "index"}
+        assert {page for page in pages if not re.search(rf"\b{page}\b", index)} == set(), section
+    numbers = ("fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")
+    number = numbers[len(list((DOCS / "learn").glob("*.md"))) - 1 - 14]
+    assert f"{number} tutorials" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"{number.capitalize()} tutorials" in (DOCS / "learn" / "index.md").read_text(encoding="utf-8")
+
+
 #: Public modules without pages of their own: registries, single constants and the modules of optional packages.
 WITHOUT_PAGE = {"deg", "mm", "rpm", "bridges", "observe", "reproduce", "scenario"}
 #: Members for other layers of the package: they are public for extensions, and their docstrings describe them.
@@ -192,6 +203,8 @@ def test_every_public_method_is_in_the_api_reference(name):
 
     listed, owner = listed_names(), getattr(livens, name)
     attached = {"Result": livens.ACCESSORS, "Multibody": livens.MULTIBODY_ACCESSORS}.get(name, {})
+    for layer in attached.values():  # they attach their methods
+        importlib.import_module(f"livens.{layer}")
     methods = {method for method, value in vars(owner).items() if callable(getattr(owner, method)) and method[0] != "_"}
     methods |= {method for method in attached if callable(getattr(owner, method, None)) and method[0] != "_"}
     missing = {method for method in methods if f"livens.{name}.{method}" not in listed}

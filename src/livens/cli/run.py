@@ -74,8 +74,10 @@ def run(
     from livens.errors import InputError
 
     progress = False if quiet or as_json else None
+    stored: dict[str, Any] = {}
     if resume and out is not None:  # the command that started the run, repeated
-        problem, out, resume = _file_to_resume(problem, out)
+        problem, out, stored = _file_to_resume(problem, out)
+        resume = out is None
     if resume:
         fixed = {
             "--scheme": scheme,
@@ -93,7 +95,7 @@ def run(
             "--force": force or None,
         }
         for name, value in fixed.items():
-            if value is not None:
+            if value is not None and not (name in stored and _same(name, value, stored[name])):
                 raise InputError(f"--resume continues the run unchanged; {name} cannot be changed")
         resume_run = lv.resume  # imported here, where Ctrl-C interrupts nothing
         result = handle_interrupt(lambda: resume_run(problem, t_end=t_end, progress=progress))
@@ -136,20 +138,42 @@ def run(
         print_report(result, accuracy=estimate or False)
 
 
-def _file_to_resume(problem: str, out: Path) -> tuple[str, Path | None, bool]:
-    """Return the arguments ``problem, out, resume`` of ``livens run PROBLEM --out FILE --resume``.
+def _file_to_resume(problem: str, out: Path) -> tuple[str, Path | None, dict[str, Any]]:
+    """Return problem and file of ``livens run PROBLEM --out FILE --resume``, and the options of the stored run.
 
-    An existing file is resumed if it belongs to the problem. Otherwise the run starts.
+    An existing file is resumed if it belongs to the problem; it is then the problem. Otherwise the run starts.
     """
     import livens as lv
     from livens.errors import InputError
 
     if not out.exists():
-        return problem, out, False
-    stored = lv.load(out).info.problem
-    if stored not in (problem, Path(problem).stem) and Path(problem).resolve() != out.resolve():
-        raise InputError(f"cannot resume '{out}': the file contains a run of '{stored}', not of '{problem}'")
-    return str(out), None, True
+        return problem, out, {}
+    info = lv.load(out).info
+    if info.problem not in (problem, Path(problem).stem) and Path(problem).resolve() != out.resolve():
+        raise InputError(f"cannot resume '{out}': the file contains a run of '{info.problem}', not of '{problem}'")
+    stored = {
+        "--scheme": info.scheme,
+        "--h": info.h,
+        "--set": info.parameters | info.problem_options,
+        "--store": info.stored,
+        "--every": info.every,
+        "--tier": info.tier,
+        "--compress": info.compress,
+    }
+    return str(out), None, stored | {f"--{name}": value for name, value in info.control.items()}
+
+
+def _same(name: str, value: Any, stored: Any) -> bool:
+    """Return whether an option of the repeated command agrees with the stored run."""
+    from livens import schemes
+
+    if name == "--scheme":
+        return schemes.get(value).name == stored
+    if name == "--set":
+        return all(key in stored and stored[key] == number for key, number in parse_settings(value).items())
+    if name == "--store":
+        return {part.strip() for part in value.split(",")} <= set(stored)
+    return bool(value == stored or (name == "--tier" and value == "auto"))
 
 
 def resolve_run(name: str, changes: dict[str, Any], excluded: Collection[str] = ()) -> tuple[Problem, dict[str, Any]]:

@@ -104,6 +104,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         inertia: str = "error",
         strict: bool = True,
         contacts: Mapping[str, Any] | None = None,
+        show_collisions: bool = False,
     ) -> Multibody:
         """Read a robot from a URDF file, or from a xacro file if the package `xacro` is installed.
 
@@ -130,6 +131,8 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
             (1.0); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
             not collide.
+        show_collisions : bool, default False
+            Whether to draw collision geometry of links that have visual geometry.
 
         Returns
         -------
@@ -144,8 +147,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.imports.urdf import read_urdf
 
         file = check_path("path", path)
+        check_bool("show_collisions", show_collisions)
         check_choice("base", base, ("fixed", "floating"))
-        robot = read_urdf(file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None)
+        robot = read_urdf(
+            file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None, show_collisions
+        )
         return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     @classmethod
@@ -159,6 +165,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         actuators: bool = True,
         keyframe: str | int | None = None,
         contacts: Mapping[str, Any] | None = None,
+        show_collisions: bool = False,
     ) -> Multibody:
         """Read a model from an MJCF file (MuJoCo).
 
@@ -186,6 +193,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
             (that of the file); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
             not collide.
+        show_collisions : bool, default False
+            Whether to draw geoms that MuJoCo does not display by default: groups 3 to 5, and opacity 0. Files keep
+            collision geometry there. A body without other geoms shows them always.
 
         Returns
         -------
@@ -199,8 +209,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         """
         from livens.multibody.imports.mjcf import read_mjcf
 
+        check_bool("show_collisions", show_collisions)
         flags = check_bool("strict", strict), check_bool("actuators", actuators)
-        robot = read_mjcf(check_path("path", path), *flags, keyframe, contacts is not None)
+        robot = read_mjcf(check_path("path", path), *flags, keyframe, contacts is not None, show_collisions)
         return cls._from_robot(robot, limit_stiffness, inertia, contacts)
 
     def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:

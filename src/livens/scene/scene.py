@@ -6,6 +6,7 @@ Plots and the viewer use only the scene; see `livens.shapes` for the visuals of 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from livens.types import ScalarLike
 
 #: Maximum number of shapes read from a file.
 _MAX_SHAPES = 1_000_000
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,12 @@ class SceneShape:
     sizes: Mapping[str, int] = field(default_factory=dict)
     trace: float | None = None
     mesh: int | None = None  # index among the meshes of the scene
+    colour: str | None = None  # "#rrggbb"
 
     def to_json(self) -> list[Any]:
         data = [self.shape_type, self.name, self.points, self.frame, dict(self.sizes), self.trace]
+        if self.colour is not None:
+            return [*data, self.mesh, self.colour]
         return data if self.mesh is None else [*data, self.mesh]
 
 
@@ -96,7 +101,8 @@ class Scene:
 
 
 def _shape_from_json(data: Sequence[Any], n_entries: int, n_meshes: int) -> SceneShape:
-    shape_type, name, points, frame, sizes, trace, *mesh = data
+    shape_type, name, points, frame, sizes, trace, *rest = data
+    mesh, colour = (*rest, None, None)[: max(2, len(rest))]
     used = [*(i for point in points for i in point), *frame, *sizes.values()]
     if (
         shape_type not in SHAPE_TYPES
@@ -107,8 +113,10 @@ def _shape_from_json(data: Sequence[Any], n_entries: int, n_meshes: int) -> Scen
         raise ValueError(f"invalid shape {shape_type!r}")
     if not all(isinstance(i, int) and 0 <= i < n_entries for i in used):
         raise ValueError(f"'{name}' refers to missing entries of the tape")
-    if (shape_type == "mesh") != bool(mesh) or not all(isinstance(i, int) and 0 <= i < n_meshes for i in mesh):
+    if (shape_type == "mesh") != (mesh is not None) or not (mesh is None or mesh in range(n_meshes)):
         raise ValueError(f"'{name}' refers to a missing mesh")
+    if colour is not None and not _COLOUR.fullmatch(colour):
+        raise ValueError(f"'{name}' has an invalid colour")
     return SceneShape(
         shape_type,
         str(name),
@@ -116,7 +124,8 @@ def _shape_from_json(data: Sequence[Any], n_entries: int, n_meshes: int) -> Scen
         tuple(frame),
         {str(key): i for key, i in sizes.items()},
         None if trace is None else float(trace),
-        mesh[0] if mesh else None,
+        mesh,
+        colour,
     )
 
 
@@ -252,7 +261,7 @@ def _with_entries(shape: Shape, entry: ModelFunction) -> SceneShape:
         frame_3d[: len(axes), : len(axes)] = axes
         frame = tuple(entry(x) for x in frame_3d.ravel())
     sizes = {name: entry(value) for name, value in shape.sizes.items()}
-    return SceneShape(shape.shape_type, shape.name, tuple(points), frame, sizes, shape.trace)
+    return SceneShape(shape.shape_type, shape.name, tuple(points), frame, sizes, shape.trace, colour=shape.colour)
 
 
 def _remapped(shape: SceneShape, entry_map: Sequence[int], name: str, mesh: int | None) -> SceneShape:
@@ -264,6 +273,7 @@ def _remapped(shape: SceneShape, entry_map: Sequence[int], name: str, mesh: int 
         {name: entry_map[i] for name, i in shape.sizes.items()},
         shape.trace,
         mesh,
+        shape.colour,
     )
 
 

@@ -87,6 +87,8 @@ class Shape:
         Position of the traced point, as a fraction of the way from the first point to the last. Default: no trace.
     mesh : TriangleMesh, optional
         Triangle mesh of a shape of type "mesh".
+    colour : str, optional
+        Colour ``"#rrggbb"``. Default: chosen by the viewer.
     """
 
     shape_type: str
@@ -96,6 +98,7 @@ class Shape:
     name: str = ""
     trace: float | None = None
     mesh: TriangleMesh | None = None
+    colour: str | None = None
 
     def transformed(self, map_point: Callable[[Any], Any], map_frame: Callable[[Any], Any]) -> Shape:
         """Return the shape transformed from body coordinates to space.

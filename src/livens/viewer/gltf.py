@@ -75,7 +75,7 @@ def glb(result: Result, frames: int) -> bytes:
         )
         for name, unit in units.items()
     }
-    colours = [*PALETTE[:6], "#9AA3AB"]
+    colours = [*PALETTE[:6], "#9AA3AB", *dict.fromkeys(shape.colour for shape in scene.shapes if shape.colour)]
     materials = [
         {"pbrMetallicRoughness": {"baseColorFactor": _colour(colour), "metallicFactor": 0.1, "roughnessFactor": 0.6}}
         for colour in colours
@@ -88,6 +88,8 @@ def glb(result: Result, frames: int) -> bytes:
     traced = scene.traced
     for shape in scene.shapes:
         material = traced.index(shape) % 6 if shape in traced else 6
+        if shape.colour:
+            material = colours.index(shape.colour, 7)
         for unit, transforms in _primitives(scene, shape, pose, size):
             if isinstance(unit, str):
                 position, normal, index = geometry[unit]

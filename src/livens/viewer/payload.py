@@ -128,6 +128,8 @@ def _shape_entry(shape: SceneShape, pose: ScenePose, tracks: KeyframeSeries) -> 
     }
     if shape.mesh is not None:
         entry["mesh"] = shape.mesh
+    if shape.colour is not None:
+        entry["colour"] = shape.colour
     if shape.frame:
         entry["quaternion"] = [tracks.add(column) for column in quaternions([pose.values(i) for i in shape.frame])]
     return entry

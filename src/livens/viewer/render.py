@@ -36,7 +36,7 @@ class _FrameRenderer:
         self.flat = self.scene.dimension == 2
         moving = {id(shape): i for i, shape in enumerate(self.scene.traced)}
         self.colours = [
-            PALETTE[moving[id(shape)] % len(PALETTE)] if id(shape) in moving else "#555555"
+            shape.colour or (PALETTE[moving[id(shape)] % len(PALETTE)] if id(shape) in moving else "#555555")
             for shape in self.scene.shapes
         ]
 

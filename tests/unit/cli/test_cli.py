@@ -179,10 +179,14 @@ def test_converge_takes_five_schemes_of_different_families_by_default():
 
 
 def test_run_with_out_and_resume_starts_a_run_and_resumes_it_later(tmp_path):
-    command = ("run", "simple-pendulum", "--out", "run.h5", "--resume", "--quiet")
+    options = ("--h", "0.002", "--every", "2", "--scheme", "livens-em", "--set", "m=2", "--store", "t,q")
+    command = ("run", "simple-pendulum", *options, "--out", "run.h5", "--resume", "--quiet")
     assert livens(*command, "--t-end", "0.5", cwd=tmp_path).returncode == 0
     assert livens(*command, "--t-end", "1", cwd=tmp_path).returncode == 0
     assert lv.load(tmp_path / "run.h5").t[-1] == 1.0
+    for changed in (("--h", "0.1"), ("--set", "m=3"), ("--store", "v")):
+        refused = livens(*command[:-1], *changed, cwd=tmp_path)
+        assert refused.returncode == 2 and f"{changed[0]} cannot be changed" in refused.stderr
     refused = livens("run", "kepler", "--out", "run.h5", "--resume", cwd=tmp_path)
     assert refused.returncode == 2 and "a run of 'simple-pendulum', not of 'kepler'" in refused.stderr
 

@@ -45,6 +45,8 @@ def write_geoms(tag: Tag, part: Body, note: Callable[[str], None]) -> None:
         is_written = False
         for attributes in _geoms(shape):
             is_written = True
+            if shape.colour:
+                attributes["rgba"] = format_numbers([*(int(shape.colour[i : i + 2], 16) / 255 for i in (1, 3, 5)), 1.0])
             SubElement(tag, "geom", attributes)
         if not is_written:
             note(f"a {shape.shape_type} of the body '{part.name}' is not drawn")

@@ -15,6 +15,7 @@ from livens.multibody.imports.mjcf_ignored import ignored_content
 from livens.multibody.imports.mjcf_keyframes import read_keyframe
 from livens.multibody.imports.robot_description import JointDof, Link, RigidTransform, RobotDescription
 from livens.multibody.imports.xml import XmlNode
+from livens.scene.shapes import Shape
 
 _UNSUPPORTED = ("replicate", "attach", "composite", "flexcomp", "plugin")
 #: Flags that disable passive forces or constraints.
@@ -27,9 +28,11 @@ def read_mjcf(
     actuators: bool = True,
     keyframe: str | int | None = None,
     contacts: bool = False,
+    show_collisions: bool = False,
 ) -> RobotDescription:
     """Read the robot description of an MJCF file, with the chosen keyframe and its collision geometry if `contacts`.
 
+    Geoms that MuJoCo does not display by default are drawn for bodies without others, or for all bodies.
     Without a keyframe the description is that of the reference pose.
     """
     root = read_with_includes(path, strict)
@@ -37,6 +40,9 @@ def read_mjcf(
     for world in root.children_with_tag("worldbody"):
         reader._read_body_content(world, None, RigidTransform(), None)
     robot = reader.robot
+    for link in robot.links.values():
+        if show_collisions or not link.shapes:
+            link.shapes += reader.hidden_shapes.get(link.name, ())
     total = sum(link.mass.mass for link in robot.links.values() if link.mass is not None)
     if reader.settings.total_mass > 0 and total > 0:
         for link in robot.links.values():
@@ -62,6 +68,8 @@ class _Reader:
         #: Joint coordinates in the reference pose (MJCF `ref`).
         self.joint_ref: dict[str, float] = {}
         self._geom_inertias: dict[str | None, list[LinkInertia]] = {}
+        #: Shapes that MuJoCo does not display by default, such as collision geometry.
+        self.hidden_shapes: dict[str | None, list[Shape]] = {}
 
     def _read_body_content(
         self, node: XmlNode, link: Link | None, pose: RigidTransform, childclass: str | None
@@ -76,8 +84,11 @@ class _Reader:
             mass, visuals = self.geoms.read_geom(child)
             if mass is not None:
                 self._geom_inertias.setdefault(name, []).append(mass.transformed(pose.position, pose.rotation))
+            appearance = self.geoms.appearance(child)
             shapes = self.robot.shapes if link is None else link.shapes
-            shapes += [shape.transformed(pose.point, pose.rotate) for shape in visuals]
+            if not appearance.is_displayed:
+                shapes = self.hidden_shapes.setdefault(name, [])
+            shapes += [shape.transformed(pose.point, pose.rotate) for shape in appearance.of_shapes(visuals)]
             if self.contacts:
                 collisions = self.robot.collisions if link is None else link.collisions
                 collisions += self.geoms.read_collision(child, pose)

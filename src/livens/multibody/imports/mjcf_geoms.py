@@ -12,7 +12,7 @@ from livens.multibody.imports.mesh_files import MeshFiles
 from livens.multibody.imports.mesh_inertia import mesh_inertia
 from livens.multibody.imports.mjcf_defaults import Settings
 from livens.multibody.imports.orientations import align_z, from_quaternion
-from livens.multibody.imports.robot_description import RigidTransform
+from livens.multibody.imports.robot_description import Appearance, RigidTransform
 from livens.multibody.imports.xml import XmlNode
 from livens.scene import shapes
 from livens.scene.mesh import TriangleMesh, make_mesh
@@ -22,6 +22,8 @@ _TYPES = ("sphere", "capsule", "cylinder", "box", "ellipsoid", "mesh", "plane", 
 _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 #: Visual size of an unbounded plane, in metres.
 _FLOOR_SIZE = 3.0
+#: Last group of geoms that MuJoCo displays by default; files keep collision geometry in later groups.
+_LAST_DISPLAYED_GROUP = 2
 
 
 class Geoms:
@@ -32,7 +34,10 @@ class Geoms:
         self._meshes: dict[str, XmlNode] = {}
         self._loaded_meshes: dict[str, TriangleMesh] = {}
         self._mesh_inertias: dict[str, LinkInertia] = {}
+        self._materials: dict[str, XmlNode] = {}
         for assets in settings.root.children_with_tag("asset"):
+            for node in assets.children_with_tag("material"):
+                self._materials[node.name] = settings.apply_defaults(node, None)
             for node in assets.children_with_tag("mesh"):
                 settings.apply_defaults(node, None)
                 file = node.get("file")
@@ -73,6 +78,21 @@ class Geoms:
         else:
             unit = lambda: (solids.capsule if geom_type == "capsule" else solids.cylinder)(size[0], 2 * size[1])  # noqa: E731
         return self._geom_inertia(node, pose, unit), _visuals(geom_type, pose, size, node.name)
+
+    def appearance(self, node: XmlNode) -> Appearance:
+        """Return the appearance of a geom: its own colour, or that of its material."""
+        is_displayed = node.number("group", 0.0) <= _LAST_DISPLAYED_GROUP
+        material = self._materials.get(node.text("material", ""))
+        for source in (node, material):
+            if source is not None:
+                try:
+                    rgba = source.numbers("rgba", 4)
+                except InputError as error:  # a colour does not affect the motion
+                    self.notes.append(f"a colour is not used: {error}")
+                    continue
+                if rgba is not None:
+                    return Appearance.of(rgba, is_displayed)
+        return Appearance(None, is_displayed)
 
     def read_collision(self, node: XmlNode, pose: RigidTransform) -> list[CollisionGeometry]:
         """Return the collision geometry of a geom, with the pose of its frame in the body."""

@@ -42,7 +42,7 @@ _CONTROL_RANGES |= {"actuatorfrclimited", "actuatorgravcomp", "inheritrange"}
 _SIMULATION_TAGS = {"option", "size", "flag"}
 _MESSAGES = {
     "contact": "contacts are not imported, bodies do not collide",
-    "look": "colours, materials, lights, cameras and groups are not imported",
+    "look": "textures, reflections, lights and cameras are not imported",
     "soft": "constraints are exact: the compliance parameters of MuJoCo are not imported",
     "clamp": "control and force ranges of actuators are not imported",
     "run": "simulation options of MuJoCo are not imported",

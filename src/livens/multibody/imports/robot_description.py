@@ -43,6 +43,26 @@ class RigidTransform:
         return RigidTransform(-self.rotation.T @ self.position, self.rotation.T)
 
 
+@dataclass(frozen=True)
+class Appearance:
+    """Appearance of a visual: its colour, if the file specifies one, and whether it is displayed."""
+
+    colour: str | None = None
+    is_displayed: bool = True
+
+    @classmethod
+    def of(cls, rgba: np.ndarray | None, is_displayed: bool = True) -> Appearance:
+        """Return the appearance of red, green, blue and opacity from 0 to 1; opacity 0 is not displayed."""
+        if rgba is None:
+            return cls(None, is_displayed)
+        red, green, blue, opacity = (round(255 * float(value)) for value in np.clip(rgba, 0, 1))
+        return cls(f"#{red:02x}{green:02x}{blue:02x}", is_displayed and opacity > 0)
+
+    def of_shapes(self, shapes: list[Shape]) -> list[Shape]:
+        """Return shapes with the colour."""
+        return [replace(shape, colour=self.colour) for shape in shapes]
+
+
 @dataclass(eq=False)
 class JointDof:
     """Joint dof of a link relative to its parent: ``hinge``, ``slide``, ``ball`` or ``free``.

@@ -12,7 +12,14 @@ from livens.multibody.imports.collision_geometry import CollisionGeometry
 from livens.multibody.imports.link_inertia import LinkInertia
 from livens.multibody.imports.mesh_files import MeshFiles
 from livens.multibody.imports.orientations import from_quaternion, from_rpy
-from livens.multibody.imports.robot_description import JointDof, JointEquality, Link, RigidTransform, RobotDescription
+from livens.multibody.imports.robot_description import (
+    Appearance,
+    JointDof,
+    JointEquality,
+    Link,
+    RigidTransform,
+    RobotDescription,
+)
 from livens.multibody.imports.xml import XmlNode, read
 from livens.scene import shapes
 from livens.scene.shapes import Shape
@@ -25,16 +32,22 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 def read_urdf(
-    path: Path, base: str, packages: Mapping[str, Path] | None, strict: bool = True, contacts: bool = False
+    path: Path,
+    base: str,
+    packages: Mapping[str, Path] | None,
+    strict: bool = True,
+    contacts: bool = False,
+    show_collisions: bool = False,
 ) -> RobotDescription:
     """Read the robot description of a URDF file; the root link is fixed to the ground unless the base is floating.
 
-    With `contacts` it has collision geometry, and a horizontal ground through the origin.
+    With `contacts` it has collision geometry, and a horizontal ground through the origin. Collision geometry is drawn
+    for links without visual geometry, or for all links.
     """
     root = read(path, strict=strict, raw=expand_xacro(path) if path.suffix == ".xacro" else None)
     if root.tag != "robot":
         raise root.error("not a URDF file: its root element is not <robot>")
-    robot = _Reader(root, MeshFiles(path.parent, packages), contacts).robot(base)
+    robot = _Reader(root, MeshFiles(path.parent, packages), contacts, show_collisions).robot(base)
     if contacts:
         robot.collisions.append(CollisionGeometry("ground", "plane", RigidTransform()))
     return robot
@@ -53,12 +66,17 @@ def expand_xacro(path: Path) -> bytes:
 
 
 class _Reader:
-    def __init__(self, root: XmlNode, files: MeshFiles, contacts: bool) -> None:
-        self.contacts = contacts
+    def __init__(self, root: XmlNode, files: MeshFiles, contacts: bool, show_collisions: bool) -> None:
+        self.contacts, self.show_collisions = contacts, show_collisions
         self.root, self.files = root, files
         self.notes: list[str] = []
         self.collisions = 0
         self.not_drawn: list[str] = []
+        #: Colours of materials by name; the first definition in the file is valid for all visuals.
+        self.materials: dict[str, np.ndarray | None] = {}
+        for node in root.iterate():
+            if node.tag == "material" and node.optional_child("color") is not None:
+                self.materials.setdefault(node.name, self._rgba(node))
 
     def robot(self, base: str) -> RobotDescription:
         root = self.root
@@ -117,7 +135,7 @@ class _Reader:
             self.collisions += len(collisions)
         has_visuals = bool(link.shapes)
         for visual in collisions:
-            if has_visuals:
+            if has_visuals and not self.show_collisions:
                 visual.document.mark_read(visual)
             else:
                 link.shapes += self._drawable(visual)
@@ -196,11 +214,27 @@ class _Reader:
     def _drawable(self, node: XmlNode) -> list[Shape]:
         """Return the shapes of a visual; a visual that cannot be drawn does not affect the motion."""
         try:
-            return self._read_visual(node)
+            return self._appearance(node).of_shapes(self._read_visual(node))
         except InputError as error:
             node.document.mark_read(node)
             self.not_drawn.append(str(error))
             return []
+
+    def _appearance(self, node: XmlNode) -> Appearance:
+        material = node.optional_child("material")
+        if material is None:
+            return Appearance()
+        rgba = self._rgba(material)
+        return Appearance.of(self.materials.get(material.text("name", "")) if rgba is None else rgba)
+
+    def _rgba(self, material: XmlNode) -> np.ndarray | None:
+        """Return the colour of a material; an invalid one is noted, as it does not affect the motion."""
+        colour = material.optional_child("color")
+        try:
+            return None if colour is None else colour.numbers("rgba", 4)
+        except InputError as error:
+            self.notes.append(f"a colour is not used: {error}")
+            return None
 
     def _collision(self, node: XmlNode, link_name: str, index: int) -> CollisionGeometry:
         name = node.name or (f"{link_name} {index + 1}" if index else link_name)

@@ -72,7 +72,7 @@ class World {
     let colour = 2 * number;
     for (const shape of run.shapes) {
       shape.tint = shape.trace !== null ? PALETTE[colour++ % PALETTE.length] : null;
-      this.add(shape, shape.tint);
+      this.add(shape, shape.colour || shape.tint);
     }
     for (const batch of Object.values(this.batches)) batch.build();
     const moving = run.shapes.filter((shape) => shape.path);
@@ -136,9 +136,9 @@ class World {
       this.put("cylinder", shape, STEEL, (into) => between(run, points, 0.55, 1, 0.35 * w, into));
     } else if (type === "ground" && given.size) {
       // in the plane its second axis is upwards, in space the third
-      if (planar) shape.item = this.put("slab", shape, "#c9cdd0", (into) =>
+      if (planar) shape.item = this.put("slab", shape, tint || "#c9cdd0", (into) =>
         into.compose(run.point(points[0], place), run.orientation(shape.quaternion, quaternion), scale.set(given.size, 0.02 * size, 0.1 * size)));
-      else shape.item = first("floor", "#c9cdd0", (s) => s.setScalar(given.size));
+      else shape.item = first("floor", tint || "#c9cdd0", (s) => s.setScalar(given.size));
     } else if (type === "ground") {
       const down = planar ? new T.Quaternion() : new T.Quaternion().setFromUnitVectors(Y, new T.Vector3(0, 0, 1));
       if (planar) down.setFromAxisAngle(Y, Math.PI / 4);
