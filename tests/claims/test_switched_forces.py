@@ -142,6 +142,12 @@ def test_steps_with_a_tolerance_end_at_a_switch_of_the_state(scheme, tolerance):
     assert run.accuracy().resolved
 
 
+def test_the_assembled_tier_ends_steps_at_a_switch_of_the_state():
+    start = dict(q0=[1.0], v0=[0.0], scheme="gauss-3", control=lv.StepControl(tolerance=1e-8), t_end=10.0)
+    run = lv.simulate(lv.System("x", **TOWARDS), **start, tier="assembled")
+    assert np.abs(run.q[:, 0] - thrown(run.t)).max() < 1e-12
+
+
 @pytest.mark.parametrize("scheme", ["gauss-3", "radau-iia-3"])
 def test_a_ball_on_a_stiff_penalty_floor_keeps_its_energy(scheme):
     ball = lv.System(
@@ -153,10 +159,11 @@ def test_a_ball_on_a_stiff_penalty_floor_keeps_its_energy(scheme):
     assert np.abs(energy - 9.81).max() < 1e-9
 
 
-def test_switches_of_first_order_equations_are_located():
+@pytest.mark.parametrize("scheme", ["radau-iia-3", "radau"])
+def test_switches_of_first_order_equations_are_located(scheme):
     """A heater that is on below 20 degrees, with a rate on each side: exponentials meet at 20."""
     heater = lv.FirstOrder("u", rhs=lambda x: [m.where(x[0] < 20, 30.0, 21.0) - x[0]])
-    run = lv.simulate(heater, x0=[0.0], scheme="radau-iia-3", control=lv.StepControl(tolerance=1e-10), t_end=4.0)
+    run = lv.simulate(heater, x0=[0.0], scheme=scheme, control=lv.StepControl(tolerance=1e-10), t_end=4.0)
     t = np.log(30 / 10)
     exact = np.where(run.t < t, 30 - 30 * np.exp(-run.t), 21 - np.exp(-(run.t - t)))
     assert np.abs(run.x[:, 0] - exact).max() < 1e-8

@@ -336,7 +336,10 @@ class AdaptiveStepping:
         start, h_switch, self._h_switch = _without_newton_update(state), self._h_switch, 0.0
 
         def trial(size: float) -> IntegratorState | None:
-            return stepper.advance_once(start, size, start.t, 0, 1)
+            if stepper.takes_single_steps:
+                return stepper.advance_once(start, size, start.t, 0, 1)
+            steps = stepper.advance(start, 1, fixed_step_policy(size, start.t, 0), NO_CONTROLLER_STATE)
+            return steps.final if steps.n_steps and steps.failure is None else None
 
         size, self._h_over = self._location.locate(trial, start, h_switch, self._switched, self._k)
         if not self._h_over:
