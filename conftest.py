@@ -3,9 +3,7 @@
 import importlib.util
 
 #: Files whose import needs a package of an extra, by package.
-NEEDED = {
-    "gymnasium": ["src/livens/run/bridges/gym/environment.py", "src/livens/run/bridges/gym/vector_environment.py"]
-}
+NEEDED = {"gymnasium": ["src/livens/run/bridges/gym/environments.py"]}
 
 collect_ignore = [
     path for package, paths in NEEDED.items() if importlib.util.find_spec(package) is None for path in paths

@@ -130,6 +130,7 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
     "gimbal-gyroscope": {"weight": "mass of the weight on the inner ring in kg"},
     "hanging-net": {"N": "number of knots along an edge", "side": "length of an edge in m"},
     "henon-heiles": {"energy": "energy of the motion"},
+    "hopper-gait": {"stride": "length of a hop in m"},
     "kepler": {"e": "eccentricity of the ellipse"},
     "lie-heavy-top": {"drift": "initial rate about the vertical axis in rad/s"},
     "loudspeaker": {
