@@ -304,6 +304,14 @@ def test_contents_and_attributes_of_derived_types_are_used_by_value():
     assert [end(f) for f in functions] == pytest.approx([np.exp(-2)] * 5)
 
 
+def test_data_and_functions_set_in_a_library_are_used_by_value(monkeypatch):
+    for rate in (-1.0, -2.0):
+        monkeypatch.setattr(np, "livens_test_rate", rate, raising=False)
+        monkeypatch.setattr(np, "livens_test_function", [lambda y: -y, lambda y: -2 * y][rate == -2.0], raising=False)
+        assert end(lambda t, y: np.livens_test_rate * y) == pytest.approx(np.exp(rate))
+        assert end(lambda t, y: np.livens_test_function(y)) == pytest.approx(np.exp(rate))
+
+
 def test_modules_imported_in_a_function_are_used_by_value(monkeypatch):
     module = types.ModuleType("livens_test_rates")
     monkeypatch.setitem(sys.modules, module.__name__, module)

@@ -197,7 +197,22 @@ def _function_value_key(function: FunctionType, visited: dict[int, int]) -> Hash
         _key(function.__kwdefaults__, visited),
         tuple(_cell_key(cell, visited) for cell in function.__closure__ or ()),
         tuple((name, _key(globals_[name], visited)) for name in names),
+        tuple(_module_key(globals_[name], code, visited) for name in names if isinstance(globals_[name], ModuleType)),
     )
+
+
+def _module_key(module: ModuleType, code: CodeType, visited: dict[int, int]) -> Hashable:
+    """Return a key of the data and user functions among the attributes of a library that a code object names."""
+    contents = vars(module)
+    names = (name for name in _sorted_names(code) if name in contents)
+    return tuple((name, _key(contents[name], visited)) for name in names if _is_data(contents[name]))
+
+
+def _is_data(value: object) -> bool:
+    """Return True for numbers, containers and functions that are not those of a library."""
+    if isinstance(value, FunctionType):
+        return not is_library_function(value)
+    return type(value) in _PLAIN_TYPES or type(value) in (np.ndarray, tuple, list, dict)
 
 
 def _cell_key(cell: CellType, visited: dict[int, int]) -> Hashable:
