@@ -19,6 +19,9 @@ import casadi as ca
 import numpy as np
 
 import livens as lv
+from benchmarks.case import Log
+from benchmarks.ours import Minimum
+from benchmarks.report import BenchReport, ComparisonRow
 from livens.models.equations_of_motion import equations_of_motion
 from livens.problems.satellite_reorientation import _BIAS
 
@@ -208,6 +211,51 @@ CASES: dict[str, tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]] = {
     "low-thrust-transfer": ((20,), ("livens-variational", "gauss-3"), ("trapezoid", "radau", "legendre")),
     "pumping-a-swing": ((40,), ("livens-variational", "gauss-3"), ("trapezoid", "legendre")),
 }
+
+
+#: Number of rounds of the benchmark in which problems are solved; a solution by Opti takes up to 20 seconds.
+_MAX_ROUNDS = 2
+
+
+class ControlProblems:
+    """Solution of built-in control problems from a given guess, beside collocation of degree 3 in CasADi's Opti.
+
+    Both costs are compared with the refined reference before times are reported.
+    """
+
+    name = "optimal-control"
+    #: Problems with their numbers of steps and schemes, and the largest relative error of the cost.
+    _PROBLEMS = (
+        ("cart-pole-swing-up", 40, "gauss-3", 1e-5),
+        ("low-thrust-transfer", 20, "gauss-3", 1e-5),
+        ("arm-point-to-point", 20, "gauss-2", 1e-3),
+    )
+
+    def __init__(self) -> None:
+        self._best = {problem: (Minimum(), Minimum()) for problem, *_ in self._PROBLEMS}
+        self._n_rounds = 0
+
+    def run_round(self, first: bool, log: Log) -> None:
+        self._n_rounds += 1
+        if self._n_rounds > _MAX_ROUNDS:
+            return
+        for problem, n, scheme, allowed in self._PROBLEMS:
+            ode = ode_of(problem)
+            assert ode is not None
+            ours = functools.partial(transcription, problem, n, scheme)
+            theirs = functools.partial(collocation, ode, n, "legendre")
+            for best, solve in zip(self._best[problem], (ours, theirs), strict=True):
+                begin = time.process_time()
+                cost, _ = solve()
+                best.add(time.process_time() - begin)
+                if abs(cost / REFERENCES[problem] - 1) > allowed:
+                    raise RuntimeError(f"{problem}: the cost {cost:.9g} is not that of the reference")
+
+    def add_to_report(self, report: BenchReport) -> None:
+        for problem, n, scheme, _ in self._PROBLEMS:
+            ours, theirs = (best.value for best in self._best[problem])
+            case = f"{problem}, {n} steps, {scheme}"
+            report.lines.append(ComparisonRow(case, ours, "s", None, "Opti, Legendre", theirs))
 
 
 def main(names: Sequence[str] = ()) -> None:

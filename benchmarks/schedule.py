@@ -26,6 +26,7 @@ from benchmarks.large import Large
 from benchmarks.large_ensembles import LargeEnsembles
 from benchmarks.mechanisms import MechanismSteps, ModelToFirstStep
 from benchmarks.memory import LongRun
+from benchmarks.optimal_control import ControlProblems
 from benchmarks.pendulum import Pendulum
 from benchmarks.prepared import Prepared
 from benchmarks.report import BenchReport
@@ -61,6 +62,7 @@ CASES: tuple[type[Case], ...] = (
         SympyModels,
         Environments,
         FmuSteps,
+        ControlProblems,
         Large,
         Beams,
         Series,
