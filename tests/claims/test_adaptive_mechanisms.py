@@ -252,20 +252,48 @@ def test_reversible_steps_with_constraints(scheme):
         assert run.summary.max_energy_drift < 1e-12
 
 
+SWING_SCALINGS = {
+    "coordinates": lambda q: 1 / (1.3 - 2 * q[2]),
+    "velocities": lambda v: 1 / (0.3 + v @ v) ** 0.5,
+    "force": lv.scaling.of("hinge.force", reference=0.5, exponent=1.0),
+    "acceleration": lv.scaling.acceleration(length=1.0, min_rate=0.5),
+}
+
+
+@pytest.mark.parametrize("scaling", SWING_SCALINGS)
 @pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", "livens-em"])
-def test_reversible_steps_of_mechanisms(scheme):
-    run = swing().simulate(
-        t_end=20.0, h=0.02, scheme=scheme, adaptive="reversible", scaling=lambda q: 1 / (1.3 - 2 * q[2])
-    )
+def test_reversible_steps_of_mechanisms(scheme, scaling):
+    run = swing().simulate(t_end=20.0, h=0.02, scheme=scheme, adaptive="reversible", scaling=SWING_SCALINGS[scaling])
     assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-12
-    assert run.step_size[1:-1].max() > 5 * run.step_size[1:-1].min()
+    assert run.step_size[1:-1].max() > 4 * run.step_size[1:-1].min()
+
+
+def test_steps_follow_a_result_by_name():
+    """The step size is h times the scaling of the force in the middle of the step."""
+    run = swing().simulate(t_end=3.0, h=0.005, adaptive="reversible", scaling=SWING_SCALINGS["force"])
+    force = np.linalg.norm(run["hinge.force"], axis=1)[1:-1]
+    np.testing.assert_allclose(run.step_size[1:-1], 0.005 / np.sqrt(1 + (force / 0.5) ** 2), rtol=1e-2)
+
+
+def test_steps_follow_the_stiffness_of_contacts():
+    """A ball on an elastic floor: short steps in contact, long steps in flight, energy exact."""
+    mb = lv.Multibody(gravity=(0, 0, -GRAVITY))
+    ball = mb.sphere("ball", radius=0.1, at=(0, 0, 0.5), mass=1.0)
+    mb.contact(ball, mb.ground, stiffness=1e5)
+    run = mb.simulate(
+        t_end=3.0, h=0.02, adaptive="reversible", scaling=lv.scaling.stiffness(1.0, smoothing_length=0.02)
+    )
+    assert run.summary.max_energy_drift < 1e-11
+    gap = run.q[1:-1, 2] - 0.1
+    assert run.step_size[1:-1][gap > 0.3].min() > 5 * run.step_size[1:-1][gap < 0.005].max()
 
 
 @pytest.mark.parametrize(
     ("model", "start", "scheme", "scaling"),
     [
         *((PENDULUM, UPRIGHT, name, height_scaling) for name in SCHEMES),
-        *((swing(), {}, name, lambda q: 1 / (1.3 - 2 * q[2])) for name in ("lie-em", "lie-ggl")),
+        *((swing(), {}, name, SWING_SCALINGS["coordinates"]) for name in ("lie-em", "lie-ggl")),
+        *((swing(), {}, "lie-em", SWING_SCALINGS[name]) for name in ("velocities", "force", "acceleration")),
     ],
 )
 def test_there_and_back(model, start, scheme, scaling):
@@ -280,23 +308,28 @@ def test_there_and_back(model, start, scheme, scaling):
     state, stepper = start_integration(plan, compiled, initial)
     layout, begin = compiled.layout, state.z.copy()
     odd = [layout[name] for name in ("v", "p", "body_spins") if name in layout]
+    sizes = []
     for _ in range(2):
-        state = make_stepping(plan, layout).advance(stepper, state, n_steps).final
+        steps = make_stepping(plan, layout).advance(stepper, state, n_steps)
+        state = steps.final
+        sizes.append(np.diff(steps.states[:, layout["t"].start]))
         for part in odd:
             state.z[part] *= -1
         state.unknown_history[:] = compiled.initial_unknowns(state.z, np.concatenate([[h, 0.0], plan.k]), plan.tier)
     np.testing.assert_allclose(state.z[layout["q"]], begin[layout["q"]], atol=1e-11)
-    assert abs(state.z[layout["step_density"]][0] / begin[layout["step_density"]][0] - 1) < 1e-11
+    round_off = 1e-10 if scaling is SWING_SCALINGS["force"] else 1e-11  # forces are residuals divided by h
+    np.testing.assert_allclose(sizes[1], sizes[0][::-1], rtol=0, atol=round_off)
 
 
-def test_reversible_steps_have_order_two():
+@pytest.mark.parametrize("scaling", [lambda q: 1 / (2 + q[2] / 4), lambda v: 1 / (1 + v @ v) ** 0.5])
+def test_reversible_steps_have_order_two(scaling):
     chain = PointChain(4, 2)
     exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)
     errors, sizes = [], []
     for h in (0.004, 0.002, 0.001):
         run = lv.simulate(
             chain.system, chain.q0, chain.v0, adaptive="reversible", h=h, t_end=1.0, project=True,
-            scaling=lambda q: 1 / (2 + q[2] / 4),
+            scaling=scaling,
         )  # fmt: skip
         errors.append(np.max(np.abs(run.q[-1] - exact[:6])))
         sizes.append(1.0 / run.statistics.steps)
@@ -329,9 +362,11 @@ def test_wrong_use_of_reversible_steps():
     with pytest.raises(lv.InputError, match="is 0 in the initial state"):
         run(scaling=lambda q: 0 * q[1])
     with pytest.raises(lv.InputError, match="a scaling function may have the arguments"):
-        run(scaling=lambda q, v: 1 / (1 + v[0] ** 2))
+        run(scaling=lambda q, p: 1 / (1 + p[0] ** 2))
     with pytest.raises(lv.InputError, match="made for models in coordinates and momenta"):
         run(scaling=lv.scaling.speed())
+    with pytest.raises(lv.InputError, match=r"unknown output .pin\.force."):
+        run(scaling=lv.scaling.of("pin.force", reference=1.0))
     with pytest.raises(lv.InputError, match="needs a scaling function"):
         run()
     with pytest.raises(lv.InputError, match="remove tolerance= and control="):

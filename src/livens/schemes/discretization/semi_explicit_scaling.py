@@ -13,6 +13,7 @@ from livens.models.system import System
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
 from livens.schemes.discretization.semi_explicit_step import ScalingFunction, force_split
 from livens.schemes.scaling import Scaling, StiffnessEstimate
+from livens.schemes.scaling.base import StepMeans
 from livens.schemes.scaling.stiffness import estimate_velocity
 from livens.types import Expr, FloatArray
 
@@ -28,15 +29,23 @@ def scaling_function(system: System, scaling: Scaling | StiffnessEstimate, alpha
         return _estimated_scaling(system, scaling.min_omega2, alpha)
     velocities = quasi_velocities(system)
 
-    def evaluate(q: Any, u: Expr, t: Any, last_h: Any, unit: Any, k: Any) -> Expr | None:
-        def inverse_effective_mass(force: Expr) -> Expr:
-            """Return ``f.M^-1 f``, the inverse effective mass of a force of unit size."""
-            generalized = velocities.generalized_force(q, force)
-            return ca.dot(
-                generalized, velocities.accelerations(q, ca.SX.zeros(velocities.size), generalized, k, gyroscopic=False)
-            )
+    def evaluate(q: Any, u: Expr, t: Any, last_h: Any, unit: Any, k: Any) -> Expr:
+        return scaling.for_system(
+            system, StepMeans(q, velocities.to_qdot(q, u), t, k, unit, inverse_effective_mass(system, q, k))
+        )
 
-        return scaling.for_system(system, q, velocities.to_qdot(q, u), k, inverse_effective_mass, unit)
+    return evaluate
+
+
+def inverse_effective_mass(system: System, q: Expr, k: Any) -> Callable[[Expr], Expr]:
+    """Return the function ``f.M^-1 f``, the inverse effective mass of a force of unit size on the coordinates q."""
+    velocities = quasi_velocities(system)
+
+    def evaluate(force: Expr) -> Expr:
+        generalized = velocities.generalized_force(q, force)
+        return ca.dot(
+            generalized, velocities.accelerations(q, ca.SX.zeros(velocities.size), generalized, k, gyroscopic=False)
+        )
 
     return evaluate
 

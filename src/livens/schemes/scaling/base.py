@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -22,6 +22,22 @@ SCALING_ARGUMENTS = {
     "q": "a function of the coordinates alone",
     "state": "a function of the state",
 }
+
+
+class StepMeans(NamedTuple):
+    """Values of a mechanical system in the middle of a step. Reversal of time changes the sign of the velocity alone.
+
+    Schemes that evaluate their scaling at one end of a step have neither acceleration nor multipliers.
+    """
+
+    q: Expr  # coordinates
+    v: Expr  # velocities
+    t: Expr  # time
+    k: Expr  # parameter vector
+    unit: Expr  # step size in fictive time
+    inverse_effective_mass: Callable[[Expr], Expr]  # ``f.M^-1 f`` of a force f on the coordinates
+    acceleration: Expr | None = None  # (v1 - v0)/h
+    multipliers: Expr | None = None  # Lagrange multipliers of the step
 
 
 class Scaling:
@@ -67,21 +83,15 @@ class Scaling:
         """
         raise InputError(f"the scaling {self} is not {SCALING_ARGUMENTS['energies']}")
 
-    def for_system(self, system: Any, q: Any, v: Any, k: Any, inverse_effective_mass: Any, unit: Any) -> Any:
-        """Return g of a System in element-wise form.
+    def for_system(self, system: Any, means: StepMeans) -> Expr:
+        """Return g of a System.
 
         Parameters
         ----------
         system : System
             System to integrate.
-        q, v : casadi.SX
-            Coordinates and velocities.
-        k : casadi.SX
-            Parameter vector.
-        inverse_effective_mass : callable
-            Function of a force f on the coordinates that returns ``f.M^-1 f``.
-        unit : casadi.SX
-            Step size in fictive time.
+        means : StepMeans
+            Values of the system in the middle of a step.
 
         Returns
         -------
@@ -91,11 +101,12 @@ class Scaling:
         Raises
         ------
         InputError
-            If the scaling does not support Systems.
+            If the scaling does not support Systems, or the scheme does not support the scaling.
         """
         raise InputError(
-            f"the scaling {self} is made for models in coordinates and momenta; for bodies and joints use "
-            "livens.scaling.stiffness and livens.scaling.stiffness_estimate"
+            f"the scaling {self} is made for models in coordinates and momenta; for a mechanical system with "
+            "constraints or forces write a function of the coordinates and velocities, such as scaling=lambda q, v: "
+            "..., or use a scaling such as livens.scaling.stiffness"
         )
 
     def variables(self, model: Model) -> str:

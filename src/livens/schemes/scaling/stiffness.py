@@ -15,7 +15,7 @@ from livens import math as m
 from livens.errors import InputError, ModelError
 from livens.expressions.parameters import ParameterNamespace
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.schemes.scaling.base import Scaling, check_limit
+from livens.schemes.scaling.base import Scaling, StepMeans, check_limit
 from livens.types import Expr, ScalarLike
 from livens.validation import check_positive
 
@@ -71,13 +71,14 @@ class Stiffness(Scaling):
                 rate = m.Scalar(ca.SX(ca.jtimes(m.to_casadi(gap), model.q, model.v)))
                 yield m.to_casadi(gap), m.to_casadi(element.stiffness(gap, k, self._smoothing_length(rate, unit)))
 
-    def for_system(self, system: Any, q: Any, v: Any, k: Any, inverse_effective_mass: Any, unit: Any) -> Expr | None:
+    def for_system(self, system: Any, means: StepMeans) -> Expr:
         """Return g of a System in element-wise form, with the effective mass of each contact.
 
         The stiffness is the root of the sum of the squares of ``k_i/m_i`` over all contacts; other forces are left to
-        the implicit part of the scheme. The smoothing length depends on the `unit` of fictive time, see
+        the implicit part of the scheme. The smoothing length depends on the unit of fictive time, see
         `_smoothing_length`.
         """
+        q, v, k = means.q, means.v, means.k
         total = ca.SX(0)
         for element, index, parameter_dofs in zip(
             system.elements, system.element_dofs, system.element_parameters, strict=True
@@ -103,10 +104,10 @@ class Stiffness(Scaling):
                 contact_function = ca.Function(
                     "contact", [q_local, v_local, k_local, step], [ca.SX(contact_stiffness), gap_gradient]
                 )
-                value, direction = contact_function(q[list(index)], v[list(index)], k[list(parameter_dofs)], unit)
+                value, direction = contact_function(q[list(index)], v[list(index)], k[list(parameter_dofs)], means.unit)
                 force = ca.SX.zeros(system.n)
                 force[list(index)] = direction
-                total += (value * inverse_effective_mass(force)) ** 2
+                total += (value * means.inverse_effective_mass(force)) ** 2
         return (ca.sqrt(ca.fmax(total, _TINY_SQUARE)) + self.min_omega2) ** -0.5
 
     def __str__(self) -> str:

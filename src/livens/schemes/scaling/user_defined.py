@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import casadi as ca
 
@@ -12,7 +13,7 @@ from livens.errors import InputError
 from livens.expressions.parameters import ParameterNamespace
 from livens.expressions.tracing import FunctionTracer, ModelFunction, argument_names
 from livens.models.hamiltonian.model import Hamiltonian
-from livens.schemes.scaling.base import Model, Scaling
+from livens.schemes.scaling.base import Model, Scaling, StepMeans
 from livens.schemes.scaling.energies import EnergyScaling
 from livens.types import Expr
 from livens.validation import check_nonnegative
@@ -59,6 +60,11 @@ class UserScaling(Scaling):
     def expression(self, model: Model) -> Expr:
         return _trace(model, self.function, {name: model.view.symbols[name] for name in model.error_norm_variables})
 
+    def for_system(self, system: Any, means: StepMeans) -> Expr:
+        view = system.view
+        g = ca.Function("g", [view.symbols["q"], view.symbols["v"], view.k], [self.expression(system)])
+        return g(means.q, means.v, means.k)
+
     def __str__(self) -> str:
         return "written by the user"
 
@@ -85,7 +91,8 @@ def user_scaling(function: ModelFunction) -> Scaling:
     Parameters
     ----------
     function : callable
-        Function of ``q p k``, of ``x k``, or of ``T V k``; the arguments are identified by their names.
+        Function of ``q p k``, of ``q v k`` for mechanical systems with constraints or forces, of ``x k``, or of
+        ``T V k``; the arguments are identified by their names.
 
     Returns
     -------
@@ -107,8 +114,8 @@ def user_scaling(function: ModelFunction) -> Scaling:
     True
     """
     if not callable(function):
-        raise InputError(f"a scaling must be a function of q, p, T, V, x or k, got {function!r}")
-    names = set(argument_names("scaling", function, "", "qpTVxk"))
+        raise InputError(f"a scaling must be a function of q, p, v, T, V, x or k, got {function!r}")
+    names = set(argument_names("scaling", function, "", "qpvTVxk"))
     if names & set("TV"):
         if not names <= set("TVk"):
             raise InputError("a scaling is a function of T and V, or of the state, not of both")

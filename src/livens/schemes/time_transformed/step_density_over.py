@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from livens.errors import InputError
 from livens.models.system import System
@@ -13,7 +14,9 @@ from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, as_hamiltonian
+from livens.schemes.discretization.semi_explicit_scaling import inverse_effective_mass
 from livens.schemes.discretization.time_transformation import CONSERVATIVE, TimeTransformed, check_scale
+from livens.schemes.scaling.base import Scaling, StepMeans
 from livens.schemes.scaling.user_defined import UserScaling
 from livens.schemes.time_transformed.step_density import density_step
 from livens.types import Expr, FloatArray
@@ -27,8 +30,10 @@ class StepDensityOver(TimeTransformed):
     with ``xi = {Q, H}/Q``. Step sizes are those of the density to second order; the state at its time has the order of
     the base scheme. Quantities that the base scheme conserves for every step size are conserved.
 
-    For a mechanical system with constraints, forces or dissipation, Q is a function of the coordinates, and
-    ``xi = dlog Q/dq . v``. Constraints, energy and momenta are then those of the base scheme.
+    For a mechanical system with constraints, forces or dissipation, ``xi = dlog Q/dq . v`` if Q is a function of the
+    coordinates. If the scaling g depends on velocities, forces or accelerations, the size of a step is an unknown of
+    its equations, ``log(size/eps) = log g`` with mean values of the step (Hairer, Lubich, Wanner 2006, VIII.3.1).
+    Constraints, energy and momenta are then those of the base scheme.
     """
 
     family = "step-density:<scheme>"
@@ -79,31 +84,50 @@ class StepDensityOver(TimeTransformed):
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
     ) -> dict[str, Any]:
         if self._uses_elements(model):
-            view = model.view
-            g = ca.Function("g", [view.symbols["q"], view.k], [self._scaling_of_coordinates(model)])
-            scale = check_scale(self.scaling, float(g(values["q"], k)))
+            scale = check_scale(self.scaling, self._initial_scaling_of_system(model, values, k, t, h))
         else:
             scale = self.initial_scaling(as_hamiltonian(model), k, values["q"], values["p"])
         return {**self.base.initial_scheme_state(model, values, k, t, h * scale), "t": t, "step_density": 1 / scale}
 
-    def _scaling_of_coordinates(self, model: Any) -> Expr:
-        """Return the scaling of a mechanical system as an expression of its coordinates and parameters."""
+    def _initial_scaling_of_system(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
+    ) -> float:
+        """Return g in the initial state; where it is a function of a step, with acceleration zero."""
+        scaling, view = self._scaling_of_coordinates(model), model.view
+        if scaling is not None:
+            return float(ca.Function("g", [view.symbols["q"], view.k], [scaling])(values["q"], k))
+        multipliers = values.get("multipliers", np.zeros(len(model.constraint_names)))
+        arguments = (values["q"], values["v"], t, k, h, np.zeros(model.n), multipliers)
+        q, v, time, parameters, unit, acceleration, lam = (ca.SX(ca.DM(value)) for value in arguments)
+        return float(ca.evalf(self._scaling_of_step(model, q, v, time, parameters, unit, acceleration, lam)))
+
+    def _scaling_of_step(
+        self, model: Any, q: Expr, v: Expr, t: Expr, k: Expr, unit: Expr, acceleration: Expr, multipliers: Expr
+    ) -> Expr:
+        """Return g of the mean values of a step."""
+        if not isinstance(self.scaling, Scaling):
+            raise InputError(f"the scaling {self.scaling} is not symmetric in time; use it with semi-explicit")
+        mass = inverse_effective_mass(model, q, k)
+        return self.scaling.for_system(model, StepMeans(q, v, t, k, unit, mass, acceleration, multipliers))
+
+    def _scaling_of_coordinates(self, model: Any) -> Expr | None:
+        """Return the scaling of a mechanical system if it is a function of the coordinates alone, else None."""
         if self.scaling is None:
             raise InputError(
                 f"scheme '{self.name}' needs a scaling function for its steps, such as "
                 "scaling=lambda q: ...; see livens.scaling"
             )
         if not isinstance(self.scaling, UserScaling):
-            raise InputError(
-                f"the scaling {self.scaling} is made for models in coordinates and momenta; for a mechanical system "
-                "with constraints or forces write a function of the coordinates, such as scaling=lambda q: ..."
-            )
-        return self.scaling.expression(model)
+            return None
+        scaling = self.scaling.expression(model)
+        return None if ca.depends_on(scaling, model.view.symbols["v"]) else scaling
 
     def _log_density_rate(self, model: Any, k: Expr) -> Callable[[Expr, Expr, Expr], Any]:
         """Return the time derivative ``xi`` of log Q as a function of (q, v, p)."""
         if self._uses_elements(model):
-            log = -ca.log(self._scaling_of_coordinates(model))
+            scaling = self._scaling_of_coordinates(model)
+            assert scaling is not None
+            log = -ca.log(scaling)
             symbols = [model.view.symbols[name] for name in "qv"]
             of_velocity = ca.Function("rate", [*symbols, model.view.k], [ca.jtimes(log, *symbols)])
             return lambda q, v, p: of_velocity(q, v, k)
@@ -114,6 +138,8 @@ class StepDensityOver(TimeTransformed):
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepGraph:
         e = self.base.equations(model, removed_constraints).to_single_graph()
+        if self._uses_elements(model) and self._scaling_of_coordinates(model) is None:
+            return self._equations_with_step_size(model, e)
         layout = e.layout.extended(t=1, step_density=1)
         n = e.layout.size
         z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", e.c.numel())
@@ -138,5 +164,32 @@ class StepDensityOver(TimeTransformed):
             initial_guess=ca.densify(e.initial_guess_function(z[:n], inputs)) if e.size else ca.SX(0, 1),
             block_sizes=e.block_sizes,
             equation_labels=e.equation_labels,
+            layout=layout,
+        )
+
+    def _equations_with_step_size(self, model: Any, e: StepGraph) -> StepGraph:
+        """Return the equations of the base scheme with the step size as a further unknown, ``log(size/eps)``."""
+        layout, n = e.layout.extended(t=1, step_density=1), e.layout.size
+        x, s = e.x, ca.SX.sym("log_size")
+        z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", e.c.numel())
+        old, time, density, k = z[:n], z[n], z[n + 1], c[2:]
+        size = c[0] * ca.exp(s)
+        inputs = ca.vertcat(size, time, k)
+        state = e.final_state_function(x, old, inputs)
+        q0, q1, v0, v1 = (part[e.layout[name]] for name in "qv" for part in (old, state))
+        multipliers = state[e.layout["multipliers"]] if "multipliers" in e.layout else ca.SX(0, 1)
+        scaling = self._scaling_of_step(
+            model, (q0 + q1) / 2, (q1 - q0) / size, time + size / 2, k, c[0], (v1 - v0) / size, multipliers
+        )
+        guess = ca.vertcat(c[0] / density, time, k)
+        return StepGraph.from_residual(
+            ca.vertcat(x, s),
+            z,
+            c,
+            residual=ca.densify(ca.vertcat(e.residual_function(x, old, inputs), s - ca.log(scaling))),
+            final_state=ca.densify(ca.vertcat(state, time + size, ca.exp(-s))),
+            initial_guess=ca.densify(ca.vertcat(e.initial_guess_function(old, guess), -ca.log(density))),
+            block_sizes=(*e.block_sizes, 1),
+            equation_labels=(*e.equation_labels, "step size"),
             layout=layout,
         )
