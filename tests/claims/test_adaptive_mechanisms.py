@@ -256,7 +256,7 @@ SWING_SCALINGS = {
     "coordinates": lambda q: 1 / (1.3 - 2 * q[2]),
     "velocities": lambda v: 1 / (0.3 + v @ v) ** 0.5,
     "force": lv.scaling.of("hinge.force", reference=0.5, exponent=1.0),
-    "acceleration": lv.scaling.acceleration(length=1.0, min_rate=0.5),
+    "speed": lv.scaling.speed(1.0),
 }
 
 
@@ -293,7 +293,7 @@ def test_steps_follow_the_stiffness_of_contacts():
     [
         *((PENDULUM, UPRIGHT, name, height_scaling) for name in SCHEMES),
         *((swing(), {}, name, SWING_SCALINGS["coordinates"]) for name in ("lie-em", "lie-ggl")),
-        *((swing(), {}, "lie-em", SWING_SCALINGS[name]) for name in ("velocities", "force", "acceleration")),
+        *((swing(), {}, "lie-em", SWING_SCALINGS[name]) for name in ("velocities", "force", "speed")),
     ],
 )
 def test_there_and_back(model, start, scheme, scaling):
@@ -364,6 +364,8 @@ def test_wrong_use_of_reversible_steps():
     with pytest.raises(lv.InputError, match="a scaling function may have the arguments"):
         run(scaling=lambda q, p: 1 / (1 + p[0] ** 2))
     with pytest.raises(lv.InputError, match="made for models in coordinates and momenta"):
+        run(scaling=lv.scaling.kinetic())
+    with pytest.raises(lv.InputError, match="infinite at rest; give an offset"):
         run(scaling=lv.scaling.speed())
     with pytest.raises(lv.InputError, match=r"unknown output .pin\.force."):
         run(scaling=lv.scaling.of("pin.force", reference=1.0))

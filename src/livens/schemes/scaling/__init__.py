@@ -12,14 +12,13 @@ ch. 3). Some schemes need g as a function of the two energies, some as a functio
 
 from livens.schemes.scaling.base import Scaling
 from livens.schemes.scaling.energies import inverse_lagrangian, kinetic, potential
-from livens.schemes.scaling.step_means import acceleration, of
+from livens.schemes.scaling.outputs import of
 from livens.schemes.scaling.stiffness import StiffnessEstimate, stiffness, stiffness_estimate
 from livens.schemes.scaling.user_defined import speed, user_scaling
 
 __all__ = [
     "Scaling",
     "StiffnessEstimate",
-    "acceleration",
     "inverse_lagrangian",
     "kinetic",
     "of",

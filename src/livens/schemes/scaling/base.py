@@ -27,7 +27,7 @@ SCALING_ARGUMENTS = {
 class StepMeans(NamedTuple):
     """Values of a mechanical system in the middle of a step. Reversal of time changes the sign of the velocity alone.
 
-    Schemes that evaluate their scaling at one end of a step have neither acceleration nor multipliers.
+    Schemes that evaluate their scaling at one end of a step have no multipliers.
     """
 
     q: Expr  # coordinates
@@ -36,7 +36,6 @@ class StepMeans(NamedTuple):
     k: Expr  # parameter vector
     unit: Expr  # step size in fictive time
     inverse_effective_mass: Callable[[Expr], Expr]  # ``f.M^-1 f`` of a force f on the coordinates
-    acceleration: Expr | None = None  # (v1 - v0)/h
     multipliers: Expr | None = None  # Lagrange multipliers of the step
 
 

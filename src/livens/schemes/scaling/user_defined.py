@@ -18,6 +18,9 @@ from livens.schemes.scaling.energies import EnergyScaling
 from livens.types import Expr
 from livens.validation import check_nonnegative
 
+#: Lower bound of squared norms, which prevents 0/0 in derivatives at zero.
+_TINY_SQUARE = 1e-300
+
 
 @dataclass(frozen=True)
 class Speed(Scaling):
@@ -26,6 +29,14 @@ class Speed(Scaling):
     def expression(self, model: Model) -> Expr:
         return 1 / (ca.sqrt(ca.sumsqr(model.vector_field)) + self.offset)
 
+    def for_system(self, system: Any, means: StepMeans) -> Expr:
+        if not self.offset:
+            raise InputError(
+                "the scaling speed(0) of a mechanical system is infinite at rest; give an offset, such as "
+                "livens.scaling.speed(1.0)"
+            )
+        return 1 / (ca.sqrt(ca.sumsqr(means.v) + _TINY_SQUARE) + self.offset)
+
     def __str__(self) -> str:
         return f"speed({self.offset:g})"
 
@@ -33,7 +44,8 @@ class Speed(Scaling):
 def speed(offset: float = 0.0) -> Scaling:
     """Return the scaling function ``1/(|z'| + offset)`` (Modin 2009, paper IV, 4.1).
 
-    Steps have about equal lengths in phase space.
+    Steps have about equal lengths in phase space. For mechanical systems with constraints or forces, z' are the
+    velocities; those of rigid bodies include the directors, which are dimensionless.
 
     Parameters
     ----------

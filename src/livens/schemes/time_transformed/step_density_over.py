@@ -31,7 +31,7 @@ class StepDensityOver(TimeTransformed):
     the base scheme. Quantities that the base scheme conserves for every step size are conserved.
 
     For a mechanical system with constraints, forces or dissipation, ``xi = dlog Q/dq . v`` if Q is a function of the
-    coordinates. If the scaling g depends on velocities, forces or accelerations, the size of a step is an unknown of
+    coordinates. If the scaling g depends on velocities or forces, the size of a step is an unknown of
     its equations, ``log(size/eps) = log g`` with mean values of the step (Hairer, Lubich, Wanner 2006, VIII.3.1).
     Constraints, energy and momenta are then those of the base scheme.
     """
@@ -92,23 +92,20 @@ class StepDensityOver(TimeTransformed):
     def _initial_scaling_of_system(
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
     ) -> float:
-        """Return g in the initial state; where it is a function of a step, with acceleration zero."""
+        """Return g in the initial state."""
         scaling, view = self._scaling_of_coordinates(model), model.view
         if scaling is not None:
             return float(ca.Function("g", [view.symbols["q"], view.k], [scaling])(values["q"], k))
         multipliers = values.get("multipliers", np.zeros(len(model.constraint_names)))
-        arguments = (values["q"], values["v"], t, k, h, np.zeros(model.n), multipliers)
-        q, v, time, parameters, unit, acceleration, lam = (ca.SX(ca.DM(value)) for value in arguments)
-        return float(ca.evalf(self._scaling_of_step(model, q, v, time, parameters, unit, acceleration, lam)))
+        arguments = (values["q"], values["v"], t, k, h, multipliers)
+        return float(ca.evalf(self._scaling_of_step(model, *(ca.SX(ca.DM(value)) for value in arguments))))
 
-    def _scaling_of_step(
-        self, model: Any, q: Expr, v: Expr, t: Expr, k: Expr, unit: Expr, acceleration: Expr, multipliers: Expr
-    ) -> Expr:
+    def _scaling_of_step(self, model: Any, q: Expr, v: Expr, t: Expr, k: Expr, unit: Expr, multipliers: Expr) -> Expr:
         """Return g of the mean values of a step."""
         if not isinstance(self.scaling, Scaling):
             raise InputError(f"the scaling {self.scaling} is not symmetric in time; use it with semi-explicit")
         mass = inverse_effective_mass(model, q, k)
-        return self.scaling.for_system(model, StepMeans(q, v, t, k, unit, mass, acceleration, multipliers))
+        return self.scaling.for_system(model, StepMeans(q, v, t, k, unit, mass, multipliers))
 
     def _scaling_of_coordinates(self, model: Any) -> Expr | None:
         """Return the scaling of a mechanical system if it is a function of the coordinates alone, else None."""
@@ -176,11 +173,9 @@ class StepDensityOver(TimeTransformed):
         size = c[0] * ca.exp(s)
         inputs = ca.vertcat(size, time, k)
         state = e.final_state_function(x, old, inputs)
-        q0, q1, v0, v1 = (part[e.layout[name]] for name in "qv" for part in (old, state))
+        q0, q1 = old[e.layout["q"]], state[e.layout["q"]]
         multipliers = state[e.layout["multipliers"]] if "multipliers" in e.layout else ca.SX(0, 1)
-        scaling = self._scaling_of_step(
-            model, (q0 + q1) / 2, (q1 - q0) / size, time + size / 2, k, c[0], (v1 - v0) / size, multipliers
-        )
+        scaling = self._scaling_of_step(model, (q0 + q1) / 2, (q1 - q0) / size, time + size / 2, k, c[0], multipliers)
         guess = ca.vertcat(c[0] / density, time, k)
         return StepGraph.from_residual(
             ca.vertcat(x, s),

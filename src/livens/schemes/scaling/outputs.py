@@ -1,4 +1,4 @@
-"""Scaling functions of results and of the acceleration: functions of the mean values of a step."""
+"""Scaling functions of the results of a mechanical system."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from livens.schemes.scaling.base import Scaling, StepMeans
 from livens.types import Expr
 from livens.validation import check_positive
 
-#: Message of schemes that evaluate the scaling at the ends of steps.
-_END_OF_STEP = "the scaling {} is a function of the whole step; use it with step-density:<scheme>"
-
 
 @dataclass(frozen=True)
 class OutputScaling(Scaling):
@@ -25,7 +22,7 @@ class OutputScaling(Scaling):
 
     def for_system(self, system: Any, means: StepMeans) -> Expr:
         if means.multipliers is None:
-            raise InputError(_END_OF_STEP.format(self))
+            raise InputError(f"the scaling {self} is a function of the whole step; use it with step-density:<scheme>")
         view = system.view
         multipliers = ca.SX.sym("multipliers", means.multipliers.numel())
         value = ca.densify(ca.SX(output_expression(system, self.output, multipliers)))
@@ -66,47 +63,4 @@ def of(output: str, reference: float, exponent: float = 0.5) -> Scaling:
         output,
         check_positive("reference", reference, allow_strings=False),
         check_positive("exponent", exponent, allow_strings=False),
-    )
-
-
-@dataclass(frozen=True)
-class AccelerationScaling(Scaling):
-    length: float
-    min_rate: float
-
-    def for_system(self, system: Any, means: StepMeans) -> Expr:
-        if means.acceleration is None:
-            raise InputError(_END_OF_STEP.format(self))
-        magnitude = ca.sqrt(ca.sumsqr(means.acceleration) + (1e-12 * self.length * self.min_rate**2) ** 2)
-        return (magnitude / self.length + self.min_rate**2) ** -0.5
-
-    def __str__(self) -> str:
-        return f"acceleration({self.length:g}, {self.min_rate:g})"
-
-
-def acceleration(length: float, min_rate: float) -> Scaling:
-    """Return the scaling function ``(|v'|/length + min_rate^2)^(-1/2)`` of the acceleration of a mechanical system.
-
-    Steps follow the curvature of the motion: they are short where velocities change fast.
-
-    Parameters
-    ----------
-    length : float
-        Size of the system in metres, such as the length of a link. For systems of rigid bodies, directors of length 1
-        are among the coordinates.
-    min_rate : float
-        Angular rate in rad/s that limits the steps where the acceleration is small.
-
-    Returns
-    -------
-    Scaling
-        Scaling function.
-
-    Examples
-    --------
-    >>> str(acceleration(0.5, 1.0))
-    'acceleration(0.5, 1)'
-    """
-    return AccelerationScaling(
-        check_positive("length", length, allow_strings=False), check_positive("min_rate", min_rate, allow_strings=False)
     )
