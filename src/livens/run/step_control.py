@@ -21,7 +21,7 @@ from livens.validation import check_choice, check_number
 _MIN_STEP_FRACTION = 1e-24
 #: Default growth factor and patience without an error estimate; default patience with one.
 _DEFAULT_GROWTH, _PATIENCE_WITH_TOLERANCE = (2.0, 3), 1
-#: Default number of steps between error estimates by a double step, which cost about as much as a step.
+#: Default smallest number of steps between error estimates by a double step, which cost about as much as a step.
 _DOUBLING_INTERVAL = 5
 
 #: Smallest tolerance of error estimates by a double step: the estimate of smaller errors would be round-off.
@@ -62,8 +62,8 @@ class StepControl:
         for estimates by a double step), 2 without.
     patience : int, optional
         Number of successful steps before the step size may grow. Estimates by a double step are made at this interval,
-        with steps of equal size between them. Default: 1 with a `tolerance` (5 for estimates by a double step), 3
-        without.
+        or at up to four times of it where the step size changes slowly; the size changes by a constant ratio between
+        them. Default: 1 with a `tolerance` (5 for estimates by a double step), 3 without.
     tolerance : float, sequence of float or dict of str to float, default 0.0
         Relative tolerance of the local error: one value, one value per variable, or values by variable name.
         Variables without a value use the smallest one; ``inf`` excludes a variable. 0 disables error estimation.

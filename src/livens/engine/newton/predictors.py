@@ -6,8 +6,6 @@
   round-off and on multipliers that alternate from step to step. Its error is therefore measured at intervals, in the
   step just completed.
 - `extrapolate_polynomial`: a polynomial through at most four steps, for the tree tier, which has no multipliers.
-- `extrapolate_midpoints`: a cubic through the midpoints of four steps of unequal size, for steps that follow an error
-  estimate.
 """
 
 from __future__ import annotations
@@ -88,26 +86,6 @@ def extrapolate_polynomial(X: F64Array, x: F64Array, n: int, n_known: int) -> No
         c0, c1, c2, c3 = 4.0, -6.0, 4.0, -1.0
     for i in range(n):
         x[i] = c0 * X[3 * n + i] + c1 * X[2 * n + i] + c2 * X[n + i] + c3 * X[i]
-
-
-@lowered
-def extrapolate_midpoints(
-    X: F64Array, x: F64Array, n: int, h: float, h_last: float, n_equal: float, h_before: float
-) -> None:
-    """Extrapolate n unknowns, as values at midpoints, by a cubic through the rows of X, most recent last, to step h.
-
-    The last `n_equal` steps have the size `h_last`, the steps before them the size `h_before`.
-    """
-    ta = -0.5 * (h + h_last)
-    tb = ta - (h_last if n_equal >= 2.0 else 0.5 * (h_last + h_before))
-    tc = tb - (h_last if n_equal >= 3.0 else (0.5 * (h_last + h_before) if n_equal >= 2.0 else h_before))
-    td = tc - (h_last if n_equal >= 4.0 else (0.5 * (h_last + h_before) if n_equal >= 3.0 else h_before))
-    wa = tb * tc * td / ((tb - ta) * (tc - ta) * (td - ta))
-    wb = ta * tc * td / ((ta - tb) * (tc - tb) * (td - tb))
-    wc = ta * tb * td / ((ta - tc) * (tb - tc) * (td - tc))
-    wd = ta * tb * tc / ((ta - td) * (tb - td) * (tc - td))
-    for i in range(n):
-        x[i] = (wa * X[3 * n + i] + wb * X[2 * n + i]) + (wc * X[n + i] + wd * X[i])
 
 
 @lowered

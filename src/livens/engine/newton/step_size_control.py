@@ -18,7 +18,6 @@ from livens.engine.newton.iteration import (
     Workspace,
     solve_step,
 )
-from livens.engine.newton.predictors import extrapolate_midpoints, predict_unknowns
 
 #: Safety factor of the step size that would just meet the tolerance.
 SAFETY = 0.95
@@ -32,6 +31,14 @@ STARTUP_MAX_GROWTH, STARTUP_STEPS = 1000.0, 4
 TWO_STEPS_LEFT = 2.0 - 1e-10
 #: Number of equal steps between evaluations of the round-off bounds; residuals above their bound also trigger one.
 BOUND_REFRESH_INTERVAL = 64
+#: Largest relative change of successive step sizes across which unknowns are extrapolated as if steps were equal, and
+#: of the step size since the last evaluation of the round-off bounds.
+MAX_SLOW_CHANGE = 0.25
+#: Smallest factor of the step size that is spread over the steps until the next estimate; smaller ones act at once.
+MIN_SPREAD_FACTOR = 0.5
+#: Largest number of steps between estimates by a double step, as a multiple of the smallest one, and change of the
+#: logarithm of the step size in that many steps that leads to more frequent estimates.
+MAX_INTERVAL, INTERVAL_CHANGE = 4.0, 0.2
 #: Smallest step size relative to the time, in units in the last place.
 MIN_ULPS = 16.0 * 2.0**-52
 
@@ -80,7 +87,7 @@ CONTROLLER_STATE = np.dtype(
             "size",  # size of the next step
             "since_failure",  # steps since the last rejection
             "failures",  # number of rejections
-            "equal",  # number of last steps of equal size
+            "equal",  # number of last steps of equal size; with estimates by a double step, of sizes that change slowly
             "last",  # size of the last step
             "norm",  # scaled error of the last estimate
             "steps",  # number of steps
@@ -90,7 +97,9 @@ CONTROLLER_STATE = np.dtype(
             "norm_before",  # scaled error of that estimate
             "estimated",  # size of the step of the last estimate
             "since_estimate",  # steps since the last estimate
-            "before",  # size of the steps before the last ones of equal size
+            "ratio",  # ratio of successive step sizes until the next estimate by a double step; 0 for equal steps
+            "bounds",  # size of the step for which the round-off bounds were evaluated
+            "interval",  # number of steps between estimates by a double step; 0 for the smallest one
         )
     ]
 )
@@ -111,8 +120,10 @@ CONTROLLER_STATE = np.dtype(
     _ERROR_LAST2,
     _H_ESTIMATED,
     _SINCE_ESTIMATE,
-    _H_BEFORE,
-) = range(14)
+    _RATIO,
+    _H_BOUNDS,
+    _INTERVAL,
+) = range(16)
 #: Scaled error of a step whose error is not estimated.
 NOT_ESTIMATED = -1.0
 
@@ -325,19 +336,12 @@ def _predict_unknowns(
         w.r[0] = h / controller_state[_H_LAST]
         call_kernel(kernels.extrapolate_stages, w.X + (s + HISTORY - 1) * n, w.Z + s * w.n_state, w.c, w.r, x)
         return True
-    if controller_state[_N_EQUAL] >= HISTORY and h == controller_state[_H_LAST]:
-        return predict_unknowns(w.X + s * n, x, n, w.group_sizes, w.n_groups)
-    if is_doubling and controller_state[_N_STEPS] >= 4.0 and controller_state[_H_BEFORE] > 0.0:
-        extrapolate_midpoints(
-            w.X + (s + HISTORY - 4) * n,
-            x,
-            n,
-            h,
-            controller_state[_H_LAST],
-            controller_state[_N_EQUAL],
-            controller_state[_H_BEFORE],
-        )
-        return True
+    # sizes that change slowly from step to step: unknowns are smooth functions of the number of the step
+    is_slow = is_doubling and abs(h - controller_state[_H_LAST]) <= MAX_SLOW_CHANGE * controller_state[_H_LAST]
+    if controller_state[_N_EQUAL] >= HISTORY and (h == controller_state[_H_LAST] or is_slow):
+        predictor_row = 2 * n + 4  # offset as in `livens.engine.newton.workspace_layout`
+        call_kernel(kernels.predict, w.X + s * n, w.Z + s * w.n_state, w.c, w.r, w.work + predictor_row)
+        return w.work[predictor_row] != 0.0
     return False
 
 
@@ -347,7 +351,7 @@ def _is_estimate_due(controller: StepSizeController, controller_state: F64Array)
     return (
         controller.doubling_order == 0
         or controller_state[_H_ESTIMATED] <= 0.0
-        or controller_state[_SINCE_ESTIMATE] + 1.0 >= controller.steps_before_growth
+        or controller_state[_SINCE_ESTIMATE] + 1.0 >= max(controller_state[_INTERVAL], controller.steps_before_growth)
     )
 
 
@@ -401,7 +405,10 @@ def adaptive_step(
                 x[i] = x_prev[i]
             call_kernel(kernels.initial_guess, x, z, w.c, w.r, x)
         is_refresh_due = int(controller_state[_N_EQUAL]) % BOUND_REFRESH_INTERVAL == 0
-        if is_refresh_due or not predicted or h != controller_state[_H_LAST]:
+        h_bounds = controller_state[_H_BOUNDS]
+        has_new_size = abs(h - h_bounds) > MAX_SLOW_CHANGE * h_bounds if controller.doubling_order else h != h_bounds
+        if is_refresh_due or not predicted or has_new_size:
+            controller_state[_H_BOUNDS] = h
             for i in range(n):
                 w.newton_update[i] = 0.0
             call_kernel(kernels.inv_roundoff, x, z, w.c, w.newton_update, w.inv_roundoff)
@@ -436,6 +443,7 @@ def _on_reject(
     controller: StepSizeController, controller_state: F64Array, h: float, solved: bool, error_norm: float
 ) -> None:
     controller_state[_STEPS_SINCE_REJECT], controller_state[_N_EQUAL], controller_state[_N_FREE_GROWTH] = 0.0, 0.0, 0.0
+    controller_state[_RATIO], controller_state[_INTERVAL] = 0.0, 0.0
     controller_state[_N_REJECTED] += 1.0
     controller_state[_N_NEWTON_FAILURES] += 0.0 if solved else 1.0
     factor = controller.reject_factor
@@ -466,10 +474,8 @@ def _on_accept(
     h_prev, error_prev = controller_state[_H_ESTIMATED], controller_state[_ERROR_LAST]
     h_prev2, error_prev2 = controller_state[_H_ESTIMATED2], controller_state[_ERROR_LAST2]
     steps_since_estimate = controller_state[_SINCE_ESTIMATE] + 1.0
-    if h == h_last:
-        controller_state[_N_EQUAL] += 1.0
-    else:
-        controller_state[_N_EQUAL], controller_state[_H_BEFORE] = 1.0, h_last
+    is_slow = controller.doubling_order > 0 and abs(h - h_last) <= MAX_SLOW_CHANGE * h_last
+    controller_state[_N_EQUAL] = controller_state[_N_EQUAL] + 1.0 if h == h_last or is_slow else 1.0
     controller_state[_STEPS_SINCE_REJECT] += 1.0
     controller_state[_N_STEPS] += 1.0
     controller_state[_H_LAST] = h
@@ -480,11 +486,13 @@ def _on_accept(
     if is_last:
         return
     if not is_estimated:
-        controller_state[_H_NEXT] = h
+        ratio = controller_state[_RATIO]
+        controller_state[_H_NEXT] = min(controller.h_max, h * ratio) if ratio > 0.0 else h
         return
+    controller_state[_RATIO], controller_state[_INTERVAL] = 0.0, 0.0
     growth = controller.max_growth
     if controller.doubling_order > 0:
-        growth = controller.max_growth**steps_since_estimate
+        growth = controller.max_growth ** float(controller.steps_before_growth)
     if controller_state[_N_FREE_GROWTH] > 0.0:
         growth, controller_state[_N_FREE_GROWTH] = (
             max(growth, STARTUP_MAX_GROWTH),
@@ -509,7 +517,17 @@ def _on_accept(
             filtered = ratios * response**power
             factor = min(factor, SAFETY * filtered) if is_predictive else filtered
         factor = min(growth, max(0.2, factor))
-    if factor < 1.0:
+    if controller.doubling_order > 0 and factor > MIN_SPREAD_FACTOR and controller_state[_N_FREE_GROWTH] == 0.0:
+        # the size changes a little in every step: jumps of the size would excite parts that alternate
+        shortest_interval, interval = float(controller.steps_before_growth), float(controller.steps_before_growth)
+        change = abs(factor - 1.0)
+        if h_prev > 0.0:
+            change = max(change, abs(h / h_prev - 1.0) * shortest_interval / steps_since_estimate)
+            interval = max(interval, min(MAX_INTERVAL, INTERVAL_CHANGE / max(change, 1e-3)) * shortest_interval)
+        controller_state[_INTERVAL] = float(int(interval))
+        controller_state[_RATIO] = factor ** (1.0 / controller_state[_INTERVAL])
+        controller_state[_H_NEXT] = min(controller.h_max, h * controller_state[_RATIO])
+    elif factor < 1.0:
         controller_state[_H_NEXT] = h * factor
     elif controller_state[_STEPS_SINCE_REJECT] >= controller.steps_before_growth:
         controller_state[_H_NEXT] = min(controller.h_max, h * factor)
