@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from pathlib import Path
-from pydoc import locate
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
+
+from api_reference import class_members, remove_stale_pages  # noqa: E402
 
 import livens  # noqa: E402
 
 for layer in {*livens.ACCESSORS.values(), *livens.MULTIBODY_ACCESSORS.values()}:
     importlib.import_module(f"livens.{layer}")  # methods of results and mechanisms that are attached on first use
 
-# Pages of names that do not exist any more, or that no table lists, would be built again
-REFERENCE = DOCS / "reference" / "api"
-listed = {name for page in REFERENCE.glob("*.md") for name in re.findall(r"[\w.]+", page.read_text(encoding="utf-8"))}
-for page in (REFERENCE / "generated").glob("*.rst"):
-    parts = page.stem.split(".")
-    if locate(page.stem) is None or not listed.intersection(".".join(parts[i:]) for i in range(len(parts))):
-        page.unlink()
+remove_stale_pages()
 
 project, author, release = "livens", "The livens developers", livens.__version__
 version = release
@@ -58,11 +52,13 @@ nb_execution_in_temp = True
 
 # API reference from numpydoc docstrings
 autosummary_generate = True
+autosummary_context = {"class_members": class_members()}
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 templates_path = ["_templates"]
+nitpicky = True
 
 # HTML
 html_theme = "pydata_sphinx_theme"

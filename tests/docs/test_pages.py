@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from livens.errors import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+sys.path.insert(0, str(DOCS / "_ext"))
+from api_reference import listed_names  # noqa: E402
+
 GENERATED = {DOCS / "gallery", DOCS / "reference" / "schemes", DOCS / "reference" / "api" / "generated"}
 PAGES = [
     ROOT / "README.md",
@@ -160,16 +164,6 @@ FOR_EXTENSIONS = {
     "symmetry_generator", "taylor_control", "to_engine", "tolerances", "validate", "velocity_derivatives",
     "velocity_expression", "visuals",
 }  # fmt: skip
-
-
-def listed_names():
-    """Return the full names in the tables of the API reference."""
-    names = set()
-    for page in (DOCS / "reference" / "api").glob("*.md"):
-        for block in re.findall(r"```\{eval-rst\}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-            module = re.findall(r"currentmodule:: (\S+)", block)[0] if "currentmodule" in block else "livens"
-            names |= {f"{module}.{name}" for name in re.findall(r"^   ([\w.]+)$", block, re.MULTILINE)}
-    return names
 
 
 def test_every_public_name_is_in_the_api_reference():

@@ -12,7 +12,7 @@ import numpy as np
 
 import livens
 from livens.errors import InputError, explain_call_errors, suggestion
-from livens.expressions.result_variables import variable_dims
+from livens.expressions.result_variables import RESULT_VARIABLES, variable_dims
 from livens.models.base import Model
 from livens.results.record import EventRecord, RunInfo, RunRecord, Statistics, Summary
 from livens.schemes.core.scheme import Scheme
@@ -50,7 +50,10 @@ class _Variable:
     """Descriptor of a variable of a run, read on first access."""
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
+        self._name, variable = name, RESULT_VARIABLES[name]
+        rows = "(n_rows, number of columns)" if variable.dim else "(n_rows,)"
+        unit = f" Unit: {variable.unit}." if variable.unit else ""
+        self.__doc__ = f"{variable.description[0].upper()}{variable.description[1:]}, of shape {rows}.{unit}"
 
     def __get__(self, result: Result | None, owner: type) -> Any:
         if result is None:
