@@ -1,4 +1,4 @@
-"""What several tests need: reference solutions and measured orders."""
+"""Reference solutions and measured orders for the tests."""
 
 import json
 import signal

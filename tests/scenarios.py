@@ -67,7 +67,7 @@ EXPRESSIONS = st.recursive(
 
 
 def complaint(text):
-    """What is said about a scenario that cannot be used."""
+    """Return the message for an invalid scenario."""
     with pytest.raises(InputError) as caught:
         lv.scenario.parse(text, "a.yaml").problem()
     return str(caught.value)

@@ -65,14 +65,14 @@ def symplecticity_defect(model, scheme, q, p, h, t=0.0):
 
 
 def symmetry_defect(model, scheme, q, p, h, back=None):
-    """How far one is from the start after a step of size h and one of `back` (the same scheme) of size -h."""
+    """Return the distance from the start after a step of size h and one of `back` of size -h."""
     start = np.concatenate([q, p])
     there = OneStep(model, scheme, h)(start)
     return np.abs(OneStep(model, back or scheme, -h, t=h)(there) - start).max()
 
 
 def reversibility_defect(model, scheme, q, p, h):
-    """How far one is from the start after a step, turning back, a step, and turning back again."""
+    """Return the distance from the start after a step, a reversal, a step, and a reversal."""
     n, start, step = len(q), np.concatenate([q, p]), OneStep(model, scheme, h)
     turn = np.concatenate([np.ones(n), -np.ones(n)])
     return np.abs(turn * step(turn * step(start)) - start).max()

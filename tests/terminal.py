@@ -50,13 +50,13 @@ def livens(*arguments, cwd):
 
 
 def process(*arguments, cwd, env=None):
-    """The same as a process; how long it may take on a busy machine is no claim."""
+    """Run the command in a process; its duration is not tested."""
     environment = {**os.environ, "PYTHONPATH": str(Path(sys.modules["livens"].__file__).parents[1]), **(env or {})}
     return subprocess.run([*PROGRAM, *arguments], cwd=cwd, env=environment, capture_output=True, text=True)
 
 
 def on_a_terminal(*arguments, cwd, patience=2.0, env=None):
-    """The same as a process on a terminal of its own, which shows progress after `patience` seconds; all it wrote."""
+    """Run the command in a pseudo-terminal, which shows progress after `patience` seconds; return its output."""
     program = f"import livens.run.progress as p; p._DELAY = {patience}; from livens.cli import main; main()"
     import livens
 

@@ -156,5 +156,5 @@ def table(cases):
 
 
 def share(values, low=1 / 3, high=3.0):
-    """Which part of the values has an estimate within these factors of the true error."""
+    """Return the fraction of values whose estimate is within these factors of the true error."""
     return sum(low <= value[-2] / value[-1] <= high for value in values) / max(len(values), 1)

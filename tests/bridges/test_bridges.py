@@ -39,7 +39,7 @@ def test_a_layer_of_jax():
 
 
 def test_kepler_as_jax_has_it():
-    """The same scheme written with lax.scan: values and gradients to round-off."""
+    """Kepler with a scheme written in lax.scan: equal values and gradients to round-off."""
     jax = pytest.importorskip("jax", reason="JAX is not installed (make bridges)")
     jax.config.update("jax_enable_x64", True)
     import jax.numpy as jnp
@@ -86,7 +86,7 @@ def test_a_layer_of_torch():
 
 
 def test_layers_without_a_framework():
-    """What the bridges have in common, and what they say."""
+    """Properties and messages common to the bridges."""
     from livens.run.bridges.layer import SimulationLayer
 
     step = lv.prepare(PENDULUM, h=0.01, t_end=0.5)

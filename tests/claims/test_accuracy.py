@@ -1,4 +1,4 @@
-"""What a run says of its own error, against the truth: estimates called resolved can be relied on."""
+"""Error estimates of runs against exact errors: estimates called resolved are reliable."""
 
 import json
 

@@ -505,7 +505,7 @@ def test_schemes_with_equal_steps_take_no_scaling():
 
 @pytest.mark.parametrize("scheme", [MET1, MET2, "sundman-doubled"])
 def test_a_scaling_that_becomes_negative_ends_the_run(scheme):
-    """What was reached is kept."""
+    """The rows up to the failure are returned."""
     model = lv.Hamiltonian("x", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: 0.0 * q[0])
     with pytest.raises(IntegrationError) as caught:
         lv.simulate(model, q0=[0.0], p0=[1.0], scheme=scheme, h=0.01, t_end=3.0, scaling=lambda q: m.sin(2 - q[0]))

@@ -99,7 +99,7 @@ def test_quaternions_and_moving_constraints():
 
 
 def test_redundant_constraints_are_left_out():
-    """The same rod twice: one of its multipliers is zero on every tier."""
+    """A duplicated rod: one of its multipliers is zero in every tier."""
 
     def rod(q):
         return [0.5 * (q @ q - 1)]

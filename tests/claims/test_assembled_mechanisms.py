@@ -56,7 +56,7 @@ def test_contacts():
 
 @pytest.mark.parametrize("frames", [0, 1])
 def test_a_row_of_loops_goes_through_its_singular_position(frames):
-    """Where all bars lie in one line loops could fold, as constraints depend on each other; they do not."""
+    """Loops do not fold in the singular position, in which all bars lie in one line and constraints are dependent."""
     problem = lv.problems.load("n-four-bar", N=3, frames=frames)
     run = lv.simulate(problem, t_end=1.0, tier="assembled")
     angle = np.unwrap(np.arctan2(run.q[:, 3], run.q[:, 2]))  # of the first crank

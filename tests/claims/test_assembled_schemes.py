@@ -53,7 +53,7 @@ def taken(name):
 
 
 def differences(a, b):
-    """Of positions; of velocities and momenta, which may amplify rounding of positions by 1/h; of the work."""
+    """Return the largest differences of positions, of velocities and momenta (amplified by 1/h), and of work."""
     gap = {name: np.abs(getattr(a, name) - getattr(b, name)).max() for name in ("q", "v", "p")}
     work = [np.abs(getattr(a, name) - getattr(b, name)).max() for name in ("supplied_energy", "dissipated_energy")]
     return gap["q"], max(gap["v"], gap["p"]), max(work)
@@ -131,7 +131,7 @@ def servo():
 
 
 def test_sampled_controllers():
-    """What they say is part of the state, and held over the steps between samples."""
+    """Commands of controllers are part of the state and constant between samples."""
     runs = [servo().simulate(t_end=0.1, h=2e-3, tier=tier) for tier in ("assembled", "fused")]
     of_q, of_v, of_work = differences(*runs)
     assert of_q < 1e-14 and of_v < 1e-11 and of_work < 1e-12
@@ -140,7 +140,7 @@ def test_sampled_controllers():
 
 
 def test_compositions_are_resumed_and_shortened(tmp_path):
-    """What every part of a step carries on is in the checkpoint; an event within a step shortens all parts of it."""
+    """The checkpoint contains the state of every substep; an event within a step shortens all substeps."""
     system, q0, v0 = chain_of_points(4)
     options = dict(scheme="suzuki-4:livens-em", h=0.02, tier="assembled")
     whole = lv.simulate(system, q0, v0, t_end=0.6, **options)
@@ -158,7 +158,7 @@ def test_compositions_are_resumed_and_shortened(tmp_path):
 
 
 def test_compositions_have_their_order_here_too():
-    """Of 2 with one step, of 4 with five: measured over steps of four sizes."""
+    """Order 2 of one step and order 4 of five substeps, measured with four step sizes."""
     problem = lv.problems.load("chain", N=2)
     exact = lv.simulate(problem, scheme="suzuki-4:lie-em", h=1e-3, t_end=0.4, tier="assembled").q[-1]
     sizes = [0.04, 0.02, 0.01, 0.005]

@@ -82,7 +82,7 @@ def test_moments_of_inertia_may_differ_in_a_run():
 
 
 def test_many_free_bodies_get_their_velocities_at_once():
-    """Those of the dense equations of a few bodies, in the plane and in space."""
+    """Trajectories agree with the dense equations of a few bodies, in the plane and in space."""
     for d in (2, 3):
         results = []
         for with_joint in (False, True):

@@ -1,4 +1,4 @@
-"""What must be conserved is, to round-off, over the whole run; what must not, is not."""
+"""Conservation over whole runs: to round-off where guaranteed, violated where theory says so."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_spring_pendulum_spherical():
 
 
 def test_momenta_of_the_spring_pendulum():
-    """What is conserved depends on the coordinates.
+    """Conserved quantities depend on the coordinates.
 
     In spherical coordinates the rotation about z shifts phi, on which nothing depends: p_phi is exact. In Cartesian
     coordinates livens-em conserves all of the angular momentum if the potential is given through an invariant, and not

@@ -1,4 +1,4 @@
-"""What contacts promise in motion: momenta and energy at round-off, losses that never are gains, Coulomb's limits."""
+"""Guarantees of contacts in motion: momenta and energy to round-off, nonnegative dissipation, Coulomb's limits."""
 
 import functools
 

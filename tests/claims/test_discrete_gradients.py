@@ -1,4 +1,4 @@
-"""What every discrete gradient claims, held against it: its axioms, its order, what it keeps and what it does not.
+"""Claims of discrete gradients: axioms, order, conserved and not conserved quantities.
 
 ``DG f(x, x + w)`` must give back the increment of f at every length of w (directionality), become the gradient as w
 vanishes (consistency), not depend on the direction of the step if it says so (symmetry), and be smooth enough for
@@ -97,7 +97,7 @@ class Case:
         return np.max(rows, axis=0)
 
     def rounding(self, x, w):
-        """What the rounding of x, x + w, f and its derivatives can make of ``DG . w``."""
+        """Return the bound of the rounding error of ``DG . w`` from x, x + w, f and its derivatives."""
         value, slope, curvature, _ = self.largest(x, w)
         size = abs(x).max() + abs(w).max()
         return EPS * (1 + value + slope * size + curvature * size * abs(w).max())
@@ -234,7 +234,7 @@ def test_axioms_for_random_functions(gradient):
 @pytest.mark.parametrize("origin", [1e3, 1e6])
 @pytest.mark.parametrize("name", ["pendulum", "spring", "quartic in two"])
 def test_directionality_far_from_the_origin(name, origin, gradient):
-    """Where the origin lies is no property of the function: only the rounding of larger numbers is added."""
+    """Discrete gradients are independent of the origin up to the rounding of larger numbers."""
     function, n = FUNCTIONS[name]
     f = Case(lambda *x: function(*(s - origin for s in x)), n, gradient)
 
@@ -290,14 +290,14 @@ def test_directionality_across_kinks(name, gradient):
 
 
 class Midpoint(DiscreteGradient):
-    """What a discrete gradient is not."""
+    """Counterexamples: maps that are not discrete gradients."""
 
     def __call__(self, function, x, w, *others):
         return ca.substitute(ca.gradient(function(x, *others), x), x, x + w / 2)
 
 
 def test_the_midpoint_gradient_is_not_directional():
-    """What all this is for: the midpoint misses the quartic by more than a part in ten, and the test sees it."""
+    """The midpoint gradient violates the increment of the quartic by more than a tenth, and the test detects it."""
     f = Case(*FUNCTIONS["quartic"], Midpoint())
     x, w = np.array([0.3]), np.array([1.0])
     assert abs(f(x, w) @ w - f.increment(x, w)) > 0.1 * abs(f.increment(x, w))
@@ -342,7 +342,7 @@ def test_symmetry_as_declared(name, gradient):
 
 @by_name
 def test_the_product_tells_symmetric_ones_from_others(gradient):
-    """Of x y Itoh and Abe's is (x_2, y_1): the one that is not symmetric."""
+    """The gradient of Itoh and Abe of x y is (x_2, y_1), which is not symmetric."""
     f = Case(lambda x, y: x * y, 2, gradient)
     x, w = np.array([0.5, -0.3]), np.array([0.2, 0.7])
     gap = abs(f(x, w) - f(x + w, -w)).max()
@@ -844,7 +844,7 @@ def test_the_printed_correction_step_by_step():
 
 
 def test_a_quadratic_world_does_not_tell_them_apart():
-    """Where everything is at most quadratic, Gonzalez' and the mean value are one scheme, operation by operation."""
+    """For quadratic functions Gonzalez' gradient and the mean-value gradient agree operation by operation."""
     problem = lv.problems.load("double-four-bar")
     runs = [lv.simulate(problem, scheme=f"livens-em{suffix}", t_end=0.2) for suffix in ("", ":gonzalez", ":mean-value")]
     assert all(np.array_equal(runs[0].q, run.q) for run in runs[1:])

@@ -15,7 +15,7 @@ SCHEMES = ("lie-em", "lie-ggl", "livens-em")
 
 
 def framed(system):
-    """The same system with its bodies taken as frames."""
+    """Return the system with its bodies as frames."""
     return lv.System(
         system.coordinates, elements=system.elements, parameters=system.model_parameters.values, frames=True
     )
@@ -97,7 +97,7 @@ def test_through_singular_positions(scheme):
     [("double-four-bar", 1e-3, 1.0), ("closed-loop-bars-directors", 0.1, 5.0), ("gyroscopic-top", 1e-3, 0.2)],
 )
 def test_livens_em_is_the_scheme_with_all_directors(name, h, t_end):
-    """The same trajectory to round-off with less than half of the unknowns; that of lie-em is another one."""
+    """The trajectories agree to round-off with less than half of the unknowns; that of lie-em differs."""
     problem = load(name)
     system = framed(problem.model)
     full, few, other = (

@@ -42,7 +42,7 @@ def steps(scheme, count=6):
 
 
 def left_over(vector, rows):
-    """What of a vector is no combination of these rows, relative."""
+    """Return the relative distance of a vector from the row space."""
     weights = np.linalg.lstsq(rows.T, vector, rcond=None)[0]
     return np.abs(vector - rows.T @ weights).max() / np.abs(vector).max()
 

@@ -138,7 +138,7 @@ def test_a_scenario_says_tier_and_threads():
 
 
 def gaps_of_sums(result, l):  # noqa: E741
-    """How far joints of a chain are open, and directors off, at positions with the rounding errors of their sums."""
+    """Return the violation of joints and directors of a chain at rounded positions."""
     q = result.q[-1].astype(np.longdouble)
     q = (q + result.record.checkpoint["carry"]["memory"][: q.size]).reshape(-1, 4, 3)
     ends = [q[:, 0] + sign * np.longdouble(l) / 2 * q[:, 1] for sign in (-1, 1)]
@@ -148,7 +148,7 @@ def gaps_of_sums(result, l):  # noqa: E741
 
 @pytest.mark.parametrize("fold", [1.2, 0.0, np.pi / 2], ids=["folded", "straight", "hanging"])
 def test_constraints_hold_beyond_the_digits_of_coordinates(fold):
-    """What is left of a constraint is put right in the next step, also where positions are large and coarse."""
+    """Constraint residuals are corrected in the next step, also for large, coarsely rounded positions."""
     result = run(lv.problems.load("chain", N=60, fold=fold), 100, every=100)
     joints, directors = gaps_of_sums(result, 1.0)
     assert joints < 2e-15 and directors < 1e-15

@@ -63,7 +63,7 @@ def test_the_steps_before_are_those_of_a_longer_run(tmp_path):
 
 
 def test_no_step_is_longer_than_the_largest():
-    """Which would be exceeded by a last step that is a little longer; two halves are not."""
+    """A slightly longer last step would exceed the largest step; two halves do not."""
     for t_end in (1.01, 1.05, 1.09, 1.1):
         run = swing(t_end, formulation="index-1", largest=0.01, tolerance=1e-4)
         sizes = np.diff(run.t)

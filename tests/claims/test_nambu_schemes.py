@@ -189,7 +189,7 @@ def test_another_order_of_the_rotations(monkeypatch):
 
 
 def section(scheme, h):
-    """Where and when the orbit goes down through x1 = 0 in 10000 steps, by straight lines between steps."""
+    """Return places and times of the descending crossings of x1 = 0 in 10000 steps, by linear interpolation."""
     run = lv.simulate(load("euler-top"), scheme=scheme, h=h, t_end=1500.0)
     x, n = run.x, np.flatnonzero((run.x[:-1, 0] > 0) & (run.x[1:, 0] <= 0))
     w = x[n, 0] / (x[n, 0] - x[n + 1, 0])
@@ -208,7 +208,7 @@ def test_orbits_are_periodic(scheme):
 
 
 def gone(places):
-    """How far the last places are from the first, in units of how far all spread."""
+    """Return the distance of the last places from the first ones relative to the spread of all."""
     return abs(places[-20:, 2].mean() - places[:20, 2].mean()) / np.ptp(places[:, 2])
 
 

@@ -112,7 +112,7 @@ def test_forces_that_depend_on_the_state(scheme, order):
 
 @pytest.mark.parametrize("scheme", ["ggl-em", "livens-em", "hamilton-midpoint", "lobatto-iiia-iiib-2", "murua-ggl-1"])
 def test_forces_where_the_mass_changes(scheme):
-    """The same in polar coordinates on a curve, and with forces that depend on time as well."""
+    """Orders in polar coordinates on a curve, with forces that depend on time."""
     system = lv.System(
         "r angle",
         kinetic=lambda q, v: (v[0] ** 2 + q[0] ** 2 * v[1] ** 2) / 2,

@@ -298,7 +298,7 @@ def test_the_pair_is_unstable_without_mass(h):
 
 
 def test_small_masses_with_the_pair_and_with_steps_that_fit_them():
-    """Where the steps follow the mass, nothing else is in the way: no mass is inverted."""
+    """Steps that scale with the mass are solved: no mass is inverted."""
     for mass in (1e-4, 1e-6, 1e-8):
         problem = lv.problems.load("double-pendulum", m1=mass, m2=1.0, kappa=0.01)
         h = 0.1 * np.sqrt(mass)

@@ -205,7 +205,7 @@ def test_both_levels_at_round_off_and_energy_without_drift():
 
 
 def test_the_same_as_a_system():
-    """Where H is a kinetic energy and a potential: the steps of the pair on a System."""
+    """For a separable H the steps equal those of the pair on a System."""
     system = lv.System(
         "x y", kinetic=lambda v: v @ v, potential=lambda q: 9.81 * q[1], constraints=lambda q: [(q @ q - 1) / 2]
     )

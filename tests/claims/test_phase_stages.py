@@ -65,7 +65,7 @@ def test_the_same_steps_as_on_equations_of_first_order(name):
 
 @pytest.mark.parametrize("name", ["gauss-2", "lobatto-iiia-iiib-3", "radau-iia-3"])
 def test_the_same_steps_as_in_livens_form(name):
-    """Of a system and of the Hamiltonian made of it, forces and friction included, with their work."""
+    """Compare a system with its Hamiltonian, including forces, friction and their work."""
     system = lv.System(
         "x y",
         kinetic=lambda q, v: (1 + q[1] ** 2) * v[0] ** 2 / 2 + v[1] ** 2,

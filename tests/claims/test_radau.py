@@ -38,7 +38,7 @@ def pendulum():
 
 @functools.cache
 def swung(t):
-    """The same in an angle from the lowest point, from horizontal: positions, velocities and the multiplier."""
+    """Return the reference in the angle from the lowest point: positions, velocities and the multiplier."""
     swing = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -9.81 * m.sin(x[0])])
     angle, rate = lv.simulate(swing, x0=[np.pi / 2, 0.0], scheme="taylor", t_end=t).x[-1]
     down = np.array([np.sin(angle), -np.cos(angle)])

@@ -45,7 +45,7 @@ def coupled():
 
 
 def rates(x):
-    """Of the pendulum with drag and a push."""
+    """Return the rates of the pendulum with drag and a constant force."""
     return [x[1], -10 * m.sin(x[0]) - 0.1 * x[1] ** 3 + 0.5]
 
 

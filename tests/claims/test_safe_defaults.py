@@ -1,4 +1,4 @@
-"""What is chosen for users who choose nothing is stable, and what cannot work is refused."""
+"""Default schemes and step sizes are stable; impossible choices are refused."""
 
 import itertools
 

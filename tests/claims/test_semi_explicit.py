@@ -233,7 +233,7 @@ def test_the_balance_of_work_closes(damped):
 
 
 def newton_evaluates(problem, scheme, name):
-    """Whether Newton's method has to evaluate a force, told by a parameter that is in no other."""
+    """Return True if the Newton iteration evaluates a force, which has a parameter of its own."""
     e, place = (
         lv.schemes.get(scheme).equations(problem.model).to_single_graph(),
         list(problem.model.parameters).index(name),

@@ -255,7 +255,7 @@ def _square(q):
 
 # -- accounts, symmetry, composition ----------------------------------------------------------------------------------
 def test_the_energy_account_closes_with_the_order_of_the_scheme():
-    """What friction takes and drives supply, against the change of the energy."""
+    """Balance of dissipated work, supplied work and energy."""
     defects = []
     for h in STEPS:
         run = lv.simulate(pendulum(True), q0=CASES["multipliers"][1][0], v0=CASES["multipliers"][1][1],
@@ -341,7 +341,7 @@ def test_imex_on_a_body_that_turns():
 
 
 def test_masses_survive_that_the_dynamics_are_forgotten():
-    """Of many models only the last are kept derived: what is derived anew is in other symbols."""
+    """The cache of derived equations is bounded: equations derived again contain other symbols."""
     system = sliding()
     found, k = quasi_velocities(system), ca.DM(system.parameter_vector())
     before = found.mass_matrix([0.2, 1.1], [0.0, 0.0], k)

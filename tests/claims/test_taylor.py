@@ -118,7 +118,7 @@ def test_orders_with_equal_steps(order):
     ],
 )
 def test_counts_of_steps(name, t_end, steps):
-    """Those of other codes with the same rule; rounding may move one of them here and there."""
+    """Step counts agree with other codes that have the same rule, up to single steps by rounding."""
     run = lv.simulate(lv.problems.load(name), scheme="taylor", t_end=t_end)
     assert abs(run.statistics.steps - steps) <= 3
     assert run.t[-1] == t_end and run.info.scheme == "taylor"

@@ -131,7 +131,7 @@ def measured(name):
 
 
 def there_and_back(swing, scheme):
-    """How far one is from the start after a step, a reversal of the momentum, and a step."""
+    """Return the distance from the start after a step, a reversal of the momentum, and a step."""
     x = np.array([0.6, 0.7])
     for _ in range(2):
         x = lv.simulate(swing, x0=x, scheme=scheme, h=H, t_end=H).x[-1] * [1, -1]

@@ -238,7 +238,7 @@ def test_nothing_is_left_to_be_solved():
 
 @functools.cache
 def force_error(scheme, h):
-    """Of the force between the first ball and the outer race, over its maximum, at times of the reference."""
+    """Return the error of the force between the first ball and the outer race, relative to its maximum."""
     curve = np.array(REFERENCE["axial"]["curves_every_5_us"]["Q_outer_ball0"])
     result = lv.simulate(bearing(), scheme=scheme, h=h, t_end=6e-4, every=round(5e-6 / h))
     return np.abs(np.asarray(result["ball1-outer.normal_force"]) - curve).max() / curve.max()

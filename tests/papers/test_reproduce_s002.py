@@ -84,7 +84,7 @@ def test_energy_defect_has_the_sign_of_the_force():
 
 # -- port-Hamiltonian problems ----------------------------------------------------------------------------------------
 def defect(run):
-    """Of the power balance, largest over the run, relative to the largest energy."""
+    """Return the largest error of the power balance relative to the largest energy."""
     H = run.observe("hamiltonian")
     return np.abs(H - H[0] - run.supplied_energy + run.dissipated_energy).max() / np.abs(H).max()
 
@@ -101,7 +101,7 @@ def test_default_run(name):
 @pytest.mark.parametrize("name", QUADRATIC)
 @pytest.mark.parametrize("scheme", ["gauss-2", "gauss-3"])
 def test_power_balance_of_gauss_is_exact(name, scheme):
-    """Where the Hamiltonian is quadratic: a few roundings per step, over the whole run."""
+    """For quadratic Hamiltonians the error is a few roundings per step, over the whole run."""
     run = lv.simulate(lv.problems.load(name), scheme=scheme)
     assert defect(run) < 4 * EPS * len(run.t)
 

@@ -250,7 +250,7 @@ def parameters_of(function):
 
 @pytest.mark.parametrize("label", POOL)
 def test_every_public_function_answers_with_a_sentence(label, tmp_path, monkeypatch):
-    """The same bad value for all that must be given, and for each of the others as well: some 3000 calls in all."""
+    """One invalid value for all required arguments and for each optional one: about 3000 calls."""
     monkeypatch.chdir(tmp_path)
     raw, value, calls = [], POOL[label], 0
     for name, function in tried():
@@ -297,7 +297,7 @@ def methods(one):
 
 
 def bad_calls_of_methods(labels):
-    """What is not answered with a sentence, and the number of calls; mechanisms are drawn anew for each."""
+    """Return calls without a clear message and the number of calls; each call has a new mechanism."""
     step, mb = lv.prepare(PENDULUM), drawing()
     many = lv.ensemble(PENDULUM, parameters={"g": [9.0, 10.0]}, t_end=0.01)
     made = [drawing, lambda: mb.simulate(t_end=0.01, h=0.005), lambda: many, lambda: step, lambda: mb.system]

@@ -1,4 +1,4 @@
-"""What goes wrong on the command line: exit codes, and one clear sentence instead of a traceback."""
+"""Errors of the command line: exit codes and one-line messages without traceback."""
 
 import os
 import signal

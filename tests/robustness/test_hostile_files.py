@@ -354,7 +354,7 @@ def test_ensembles_replace_only_what_livens_wrote(many_file, tmp_path):
 
 
 def test_the_folder_beside_an_ensemble_is_not_swept(tmp_path):
-    """What stands in a folder of that name and is not of livens stays there."""
+    """Foreign files in a folder of that name remain."""
     out, folder = tmp_path / "many.h5", tmp_path / "many.h5.parts"
     folder.mkdir()
     (folder / "photo.jpg").write_text("precious")

@@ -37,7 +37,7 @@ def children(pid):
 
 
 def alive(pid):
-    """Whether a process is there and at work; one that nobody asks for its exit code any more is not."""
+    """Return True if a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

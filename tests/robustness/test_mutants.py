@@ -1,4 +1,4 @@
-"""What `make mutants` does: its list fits the source as it is and is long enough, and it judges rightly."""
+"""Mutation testing: the list of mutants matches the source, is long enough, and verdicts are right."""
 
 import ast
 import json
@@ -89,7 +89,7 @@ def change_to(after):
 
 
 def test_tests_are_run_in_a_copy(project, monkeypatch):
-    """Those that are known first; what they call is seen; a change is there while it is tried, and no longer."""
+    """Known killers run first; calls are traced; a mutation exists only while its tests run."""
     good = ["test_small.py::test_three", "test_small.py::test_nothing"]
     monkeypatch.setattr("mutants.copies.LIMIT", 5.0)
     copy = Copy(project)

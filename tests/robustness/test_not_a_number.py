@@ -93,7 +93,7 @@ def test_the_very_last_step(scheme):
 
 
 def test_short_runs():
-    """Those that are taken in one go, behind one that went well."""
+    """NaN in chunks of steps after a successful chunk."""
     for scheme in ("gauss-1", "livens-em", "livens-midpoint"):
         step = lv.prepare(cliff(), scheme=scheme, h=0.01)
         for t_end in (0.5, 0.37):
@@ -243,7 +243,7 @@ GAP = lv.Event(lambda q: m.sqrt((q[0] - 0.5) ** 2 - 1e-4), name="gap")
     ("scheme", "control"), [("livens-em", None), ("gauss-2", lv.StepControl(tolerance=1e-8)), ("taylor", None)]
 )
 def test_events_that_are_no_numbers(scheme, control, every, tmp_path):
-    """Whether they cross zero nobody can tell. The run ends there, with the events before, and goes on without them."""
+    """Event functions that become NaN end the run, which keeps earlier events and continues without them."""
     start = dict(q0=[1.0], v0=[0.0], scheme=scheme, h=0.01, control=control, every=every)
     words = r"the function of event 'half' is NaN between t = 1\.5\d* and 1\."
     with pytest.raises(lv.IntegrationError, match=words) as caught:

@@ -20,7 +20,7 @@ TRIALS = dict(x=0.5, y=-2.0, v_x=1.0, m=3.0, t=0.0)
 
 
 def tried(text):
-    """What a model makes of an expression, or the InputError it ends in."""
+    """Return the value of an expression in a model, or its InputError."""
     found = guarded(lambda: value(text, **TRIALS) if known(text) else None)
     assert found is None or isinstance(found, (float, InputError))
     indented = yaml.safe_dump({"potential": text}, allow_unicode=True, width=10**6)

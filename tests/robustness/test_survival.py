@@ -176,7 +176,7 @@ def test_disk_full_at_any_time(workshop, whole, tmp_path, every):
 
 
 def test_a_limit_for_the_size_of_files(workshop, whole, tmp_path):
-    """The same with a limit set by the system instead of an imitation."""
+    """A full disk by a limit of the operating system."""
     name, every = "double-four-bar", 1
     size = workshop.do(path := tmp_path / "all.h5", name, every) or path.stat().st_size
     for i, share in enumerate([0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99]):

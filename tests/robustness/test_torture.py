@@ -80,7 +80,7 @@ def test_it_runs_in_processes_of_its_own(monkeypatch):
 
 
 def test_tests_have_eight_busy_processes_beside_them(monkeypatch):
-    """Those of other parts at first, and then those that only keep the machine busy: until the tests are done."""
+    """Tests run beside processes of other parts, then beside processes that only load the machine."""
     beside, most, done = [], [], threading.Event()
 
     @contextlib.contextmanager
@@ -171,7 +171,7 @@ def test_a_trend_of_the_energy_is_seen():
 
 
 def test_a_pendulum_needs_one_correction_in_every_step():
-    """Where its unknowns turn around as well: further corrections are rounding with a bias, which energy shows."""
+    """At turning points of the unknowns further corrections are biased rounding, which the energy reveals."""
     run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=100.0, every=100)
     assert run.statistics.newton_iterations <= 1.001 * run.statistics.steps
     energy = run.observe("generalized_energy") / np.abs(run.observe("kinetic_energy")).max()

@@ -1,4 +1,4 @@
-"""What runs the tests elsewhere: a browser is fetched where that is possible, and its absence is said at the end."""
+"""The script of continuous integration: it installs a browser if possible and reports its absence."""
 
 import os
 import shutil

@@ -31,7 +31,7 @@ FIELDS = ("t", "q", "v", "p", "multipliers", "supplied_energy", "dissipated_ener
 
 @pytest.fixture(scope="module", autouse=True)
 def outside():
-    """What is defined here, as a script of a user would; the other tests do not see it."""
+    """Definitions of a user script; other tests do not see them."""
     registries = Scheme._registry, Scheme._families, DiscreteGradient.registry, lv.problems._entries
     lv.schemes.all(), lv.problems.all()
     before = [dict(registry) for registry in registries]
@@ -299,7 +299,7 @@ def test_a_problem_is_loaded_listed_and_run_by_its_name(tmp_path, livens):
 
 # -- observables ------------------------------------------------------------------------------------------------------
 def height(q):
-    """Of the free end of the bar."""
+    """Return the height of the free end of the bar."""
     return q[1] + 0.5 * q[3]
 
 

@@ -338,7 +338,7 @@ def test_diag_refuses_other_than_vectors_and_matrices(items):
 
 
 def test_every_function_has_a_doctest():
-    """What is public says what it does, and shows it."""
+    """Public functions have a description and an example."""
     names = [name for name, value in vars(m).items() if callable(value) and not name.startswith("_")]
     own = [name for name in names if getattr(vars(m)[name], "__module__", "") == "livens.math" and name != "Scalar"]
     assert len(own) > 40
@@ -437,7 +437,7 @@ def test_cross_refuses_other_than_two_or_three_components(a, b):
 
 
 def test_shapes_are_checked_for_symbols_too():
-    """The same errors inside a model."""
+    """These errors inside a model."""
     q = m.from_casadi(ca.SX.sym("q", 3))
     with pytest.raises(ValueError, match="dot"):
         m.dot(q, [1, 2])

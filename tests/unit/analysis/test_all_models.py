@@ -190,7 +190,7 @@ def test_step_sizes_from_a_file_and_of_runs_that_did_not_store_them(run, tmp_pat
 
 
 def test_the_balance_of_energy(run):
-    """Of quadratic energies it is exact with Gauss' nodes, whatever comes in, and not with Lobatto's."""
+    """The balance of quadratic energies is exact with Gauss nodes for any input, and not with Lobatto nodes."""
     exact, other = run("PortHamiltonian"), run("not balanced")
     assert np.ptp(balance(exact)) < 1e-14 and np.ptp(net_supplied_energy(exact)) > 0.1
     assert 1e-9 < np.ptp(balance(other)) < 1e-5
@@ -389,7 +389,7 @@ def test_symplectic_schemes_do_not_drift(scheme, order):
 
 
 def test_the_modified_energy_gains_two_orders():
-    """What is left of it without its leading term falls with h^4 for a symmetric scheme of order 2."""
+    """The remainder without the leading term decreases with h^4 for a symmetric scheme of order 2."""
     steps = [0.016, 0.008, 0.004, 0.002]
     left = [orbit("stormer-verlet", h, 6.0).modified for h in steps]
     assert np.polyfit(np.log(steps), np.log(left), 1)[0] == pytest.approx(4, abs=0.1)
@@ -433,7 +433,7 @@ def test_fictive_time_and_reversibility():
 
 
 def test_runs_instead_of_problems(run):
-    """The same numbers from a run: of a ready problem, of a model of one's own, with forces, with fewer rows."""
+    """Values agree with those of runs: of a built-in problem, a user-defined model, with forces, with fewer rows."""
     problem = lv.problems.load("kepler", e=0.5)
     result = lv.simulate(problem, scheme="stormer-verlet", h=0.01, t_end=300.0)
     assert modified_energy(result) == orbit("stormer-verlet")

@@ -30,7 +30,7 @@ def potential(angle, stiffness):
 
 
 def derivative(function, x, h=1e-4):
-    """Of sixth order."""
+    """Return the central difference of order six."""
     weights = {1: 45, 2: -9, 3: 1}
     return sum(w * (function(x + i * h) - function(x - i * h)) for i, w in weights.items()) / (60 * h)
 

@@ -337,7 +337,7 @@ def test_a_momentum_that_is_zero():
 
 
 def test_a_file_without_its_model(tmp_path):
-    """Of the user's own system, the file tells what was noted during the run."""
+    """The file of a user-defined system contains the quantities recorded during the run."""
     lv.simulate(SYSTEM, q0=[1.5, 0, 0], v0=[0, 1, 0], h=0.01, t_end=0.1, out=tmp_path / "own.h5")
     rows = conserved.conservation_rows(lv.load(tmp_path / "own.h5"))
     assert [row.initial for row in rows] == [None] * len(rows)

@@ -455,7 +455,7 @@ def test_report(tmp_path):
 
 
 def test_report_of_a_broken_promise(tmp_path):
-    """The same trajectory, claimed to come from a scheme that promises more: exit code 1."""
+    """A trajectory attributed to a scheme with more guarantees: exit code 1."""
     run = lv.simulate(lv.problems.load("spring-pendulum"), scheme="livens-midpoint", t_end=2.0)
     run.info.scheme, run.summary.energy = "livens-em", "generalized_energy"
     run.save(tmp_path / "run.h5")

@@ -199,7 +199,7 @@ def test_rest_and_work_are_no_explosions():
 
 # -- constraints --------------------------------------------------------------------------------------------------
 def test_hidden_constraints_are_relative_to_the_velocity():
-    """The same motion in other units of time has the same deviation."""
+    """The relative deviation is independent of the unit of time."""
     found = []
     for fast in (1.0, 1e4):
         rigid = lv.System("x y", kinetic=lambda v: v @ v / 2, constraints=lambda q: [q @ q / 2 - 0.5])

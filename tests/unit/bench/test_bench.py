@@ -180,7 +180,7 @@ def test_a_fresh_run_tells_all():
 
 
 def told(**changes):
-    """What a fresh run of a large system tells, without running one."""
+    """Return typical output of a run of a large system in a new process."""
     usual = dict(first_step_s=2.0, us_per_step=100.0, peak_mb=400.0, corrections=1.0)
     return {**usual, "energy": 1e-15, "constraint": 1e-13, "unsolved": 0, **changes}
 
@@ -273,7 +273,7 @@ def test_iftomm_halves_the_step_until_it_is_accurate():
 
 
 def test_the_slider_crank_is_the_one_of_the_reduced_equation():
-    """Of second order against the equation of its one freedom; the peers solve the same, and say how well."""
+    """Order 2 against the equation of the single degree of freedom; peers state their errors."""
     steps = [1e-2, 5e-3, 2.5e-3, 1.25e-3]
     errors = [abs(slider_crank.angle(h) - crank.exact()) for h in steps]
     assert abs(np.polyfit(np.log(steps), np.log(errors), 1)[0] - 2) < 0.1

@@ -120,7 +120,7 @@ def test_the_code_does_not_grow_with_the_system(four_bars):
 
 
 def test_fronts_of_all_rounds_look_alike():
-    """What earlier fronts left to a block is taken over by a neighbour, so the sources of a front do not grow."""
+    """Contributions of earlier fronts are merged into a neighbour, so the sources of a front do not grow."""
     order = compiled_step(lv.problems.load("n-four-bar", N=200).model, schemes.get("livens-em")).elimination
     rounds: dict[int, set[int]] = {}
     for batch in order.batches:

@@ -100,7 +100,7 @@ def grid(rows, columns):
 
 
 def fill(graph, order):
-    """How many entries the factors get that eliminate vertices in an order."""
+    """Return the number of entries of the factors for an elimination order."""
     near = {i: set(graph.indices[graph.indptr[i] : graph.indptr[i + 1]].tolist()) for i in range(graph.shape[0])}
     total = 0
     for i in order.tolist():

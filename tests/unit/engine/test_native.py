@@ -190,7 +190,7 @@ def test_arguments_come_from_their_pointers():
 
 
 def test_effort_does_not_change_values():
-    """What runs now and then is compiled with less effort, not with less care."""
+    """Rarely used code is compiled with less optimization and equal results."""
     x = ca.SX.sym("x", 2)
     f = ca.Function("f", [x], [ca.sin(x[0]) / (x[1] ** 2 + 1)])
     results = [
@@ -227,7 +227,7 @@ def test_equal_instructions_are_written_once():
 
 
 def test_unknown_operations_are_named():
-    """What cannot be compiled is said by name, when the kernel is made."""
+    """Unsupported operations are named when the kernel is built."""
     x = ca.SX.sym("x")
     with pytest.raises(ValueError, match="'erfinv' cannot be compiled"):
         compile_function_kernel(ca.Function("f", [x], [ca.erfinv(x)]), "f")
@@ -284,7 +284,7 @@ def test_text_is_found_too(cache):
 
 
 def test_text_is_not_written_if_code_is_on_disk(cache):
-    """What is found is not emitted again, which takes longer than the look-up."""
+    """Cached code is not emitted again."""
 
     def text():
         emitter = Emitter("one", 5)

@@ -58,7 +58,7 @@ def solved(matrix, order, right):
 
 
 def fill(matrix, order):
-    """How many entries elimination makes where there was none."""
+    """Return the fill-in of an elimination."""
     pattern = matrix[np.ix_(*order)] != 0
     before = pattern.sum()
     for k in range(len(pattern)):
@@ -268,7 +268,7 @@ EXAMPLES = ("dense", "saddle point", "triangular", "stored zeros")
 
 
 def correction(e, order, x, z, c):
-    """What the kernel writes: residual, growth and correction."""
+    """Return residual, element growth and correction of the kernel."""
     r, out = np.full(e.size + 1, np.nan), np.full(e.size, np.nan)
     vectors = [np.array(v, dtype=float) for v in (x, z, c)] + [r, out]
     SIGNATURE(newton_kernel(e, order).address)(*(v.ctypes.data_as(POINTER) for v in vectors))

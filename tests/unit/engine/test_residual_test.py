@@ -191,7 +191,7 @@ class Python:
 
 
 def stepped(w, *, newton, residual, floor, steps=1, first=0, trusted=True, guess=None):
-    """How equal steps of size 0.5 ended whose predictor repeats the last unknown, `trusted` or not."""
+    """Return the status of equal steps of size 0.5 with a constant predictor, `trusted` or not."""
 
     def predict(x, z, c, r, verdict):
         x[HISTORY], verdict[0] = x[HISTORY - 1], float(trusted)

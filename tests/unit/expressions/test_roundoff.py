@@ -150,7 +150,7 @@ def test_cancellation_is_seen():
 
 @pytest.mark.parametrize("function", [ca.fmin, ca.fmax])
 def test_the_smaller_of_two_has_the_error_of_either(function):
-    """Which one is the smaller may itself be a matter of round-off, so the exact one of the two does not help."""
+    """The choice of the minimum may depend on round-off, so the bounds of both arguments count."""
     f = bounded(lambda x, y: function(x, (x + 1e10) - (1e10 - y)), 2)
     for y in np.linspace(-1e-6, 1e-6, 41):
         x = 0.3
@@ -197,7 +197,7 @@ def test_a_condition_takes_the_error_of_its_branch():
     ],
 )
 def test_at_zero_the_bound_is_zero(function, x):
-    """Where a value is exactly zero because its operand is: a number, not NaN."""
+    """Values that are exactly zero because of their operand have a finite bound."""
     value, bound = bounded(function, len(x))(x, [0.0] * len(x))
     assert value == 0.0
     assert bound == 0.0

@@ -256,7 +256,7 @@ def test_a_run_that_fails_says_why_and_shows_how_far_it_got(jobs):
 
 
 def test_a_run_that_takes_too_long_is_stopped(folder, tmp_path):
-    """The same within this process, with no time at all."""
+    """A run in this process whose time limit has passed is stopped."""
     told, kept = [], tmp_path / "kept"
     kept.mkdir()
     here, there = multiprocessing.Pipe()

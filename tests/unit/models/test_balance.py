@@ -109,7 +109,7 @@ def test_no_balance_is_possible():
 
 
 def test_along_constraints():
-    """Where the springs meet is led round a circle: the balance is looked for on it."""
+    """The junction of the springs moves on a circle, on which the equilibrium is computed."""
     model = lv.System(
         "x a b",
         kinetic=lambda v: v[0] ** 2 / 2,

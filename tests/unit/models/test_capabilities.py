@@ -1,4 +1,4 @@
-"""What a model offers and promises is asked of the model, not of its kind."""
+"""Formulations and guarantees are properties of models, not of their classes."""
 
 import types
 

@@ -105,7 +105,7 @@ def test_forms_of_one_system():
 
 
 def test_a_mass_of_zero_makes_other_equations():
-    """Whether x' follows from x decides how a step estimates its error."""
+    """Explicit equations and others have different error estimates."""
 
     def model(mass):
         return lv.FirstOrder(

@@ -49,7 +49,7 @@ def test_ready_problems(problem, names):
     "problem", ["gyroscopic-top", "four-particles", "closed-loop-bars", "kepler", "spherical-pendulum"]
 )
 def test_elements_have_the_symmetries_of_their_sum(problem):
-    """What is asked of large systems, where the whole is small enough to be asked as well."""
+    """Elementwise checks of large systems agree with checks of the whole system."""
     system = lv.problems.load(problem).model
     for name in system.symmetries:
         assert has_elementwise_symmetry(system, name, system.parameter_vector()) == has_symmetry(system, name)

@@ -1,4 +1,4 @@
-"""What models look like: plain data that follows the coordinates, and that changes nothing of the motion."""
+"""Visuals of models: plain data that depends on the coordinates and does not change the motion."""
 
 import json
 

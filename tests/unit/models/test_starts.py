@@ -1,4 +1,4 @@
-"""Where runs start: the nearest consistent state, multipliers at the start, constraints that follow from others."""
+"""Consistent initial values: the nearest state, initial multipliers, dependent constraints."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_what_counts_as_rounding(off):
 
 @pytest.mark.parametrize("redundant", ["remove", "auto"])
 def test_constraints_that_follow_from_others(redundant):
-    """The same line twice, written differently: one is left out, named, and the motion is the same."""
+    """A duplicated constraint in another form is removed and named, and the motion is unchanged."""
 
     def bead(constraints):
         return lv.System("x y z", kinetic=lambda v: v @ v / 2, potential=lambda q: 9.81 * q[2], constraints=constraints)

@@ -21,7 +21,7 @@ MOMENT = 1 / 3 + 0.02**2 / 4  # of the arm about its hinge
 
 @dataclass
 class Case:
-    """What is drawn; `truth(times)` has rows of quantities by name; `exact` ones are met at every step size."""
+    """Mechanism with a force; `truth(times)` returns quantities by name; `exact` ones hold for every step size."""
 
     draw: Callable[[], lv.Multibody]
     truth: Callable[[np.ndarray], dict[str, np.ndarray]]
@@ -67,7 +67,7 @@ def in_hinge(attach, law, name, *, start=(0.3, 1.0), planar=False, more=(), **op
 
 
 def of_arm(name, angle, rate, acceleration, sign=1.0):
-    """What angle, rate and acceleration mean for the hinge and for what acts in it."""
+    """Return angle, rate, force and torque of the hinge for a motion of the arm."""
     c, s = np.cos(angle), np.sin(angle)
     along, across = np.column_stack([c, -sign * s]), np.column_stack([-s, -sign * c])
     centre = (acceleration[:, None] * across - rate[:, None] ** 2 * along) / 2
@@ -157,7 +157,7 @@ def spring_at_a_lever():
         return np.array([0.5 - np.cos(angle), 1 + np.sin(angle)])
 
     def lever(angle):
-        """How fast the spring shortens as the arm turns."""
+        """Return the rate of the spring length with the angle of the arm."""
         x = gap(angle)
         return (x @ [-np.sin(angle), -np.cos(angle)]) / np.linalg.norm(x)
 

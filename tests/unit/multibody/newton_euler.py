@@ -1,4 +1,4 @@
-"""What must act on bodies for a known motion: forces and torques by Newton's and Euler's laws."""
+"""Forces and torques of a known motion by Newton's and Euler's laws."""
 
 import casadi as ca
 import numpy as np

@@ -144,7 +144,7 @@ def test_free_flight_keeps_energy_momentum_and_angular_momentum(flight):
 
 
 def test_damping_takes_energy_and_no_momentum():
-    """Of a beam in the plane that is let go bent, and then turns on as a rigid body would."""
+    """Damping of a planar beam that is released in a bent state and then rotates as a rigid body."""
     mb = lv.Multibody(planar=True)
     beam = mb.beam("boom", points=[[0, 0], [1, 0]], section=SLENDER, elements=4, damping_time=0.05)
     problem = mb.problem(h=0.01, t_end=4.0)

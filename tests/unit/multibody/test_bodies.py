@@ -275,7 +275,7 @@ def test_momenta_follow_the_loads(kind):
 
 
 def test_torque_on_a_quaternion_is_exact():
-    """Of a constant torque in space, all arrives in the angular momentum, at any step size."""
+    """A constant torque in space changes the angular momentum exactly, at any step size."""
     body = bodies.fixed_point_body("b", bodies.Inertia(1.0, [1.0, 2.0, 1.5]))
     symmetries = dict(angular_momentum=bodies.angular_momentum([body]))
     torque = bodies.torque(body, lambda t: [1.0, 2.0, -1.0])
@@ -373,7 +373,7 @@ def test_angular_momentum_of_jointed_quaternion_bodies_is_of_second_order():
 @few
 @given(seeds)
 def test_one_body_needs_the_invariants(seed):
-    """The same kinetic energy, written without its invariant: energy is still exact, angular momentum is lost."""
+    """Kinetic energy without its invariant: energy remains exact, angular momentum does not."""
     random = np.random.default_rng(seed)
     inertia = inertia_of(*cloud(random))
     body = bodies.fixed_point_body("b", inertia)
@@ -422,7 +422,7 @@ def test_springs_and_dampers_on_one_line():
 
 @pytest.mark.parametrize("axial", [True, False])
 def test_dampers_on_bodies(axial):
-    """What a damper takes is what the energy loses: its viscosity times the square of the rate of the distance.
+    """The dissipated energy of a damper is its viscosity times the squared rate of the distance.
 
     If it is not axial, times that of the relative velocity.
     """

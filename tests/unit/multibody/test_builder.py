@@ -119,7 +119,7 @@ def test_angles_are_followed_over_turns():
 
 
 def test_reactions_are_those_of_newton():
-    """What the ground hinge carries is what the mass needs; the motor turns the other body back."""
+    """The force in the ground hinge is that of the mass; the motor torque acts back on the other body."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=2)
     mb.revolute("hinge", mb.ground, arm, at=arm.a, axis="y")
@@ -427,7 +427,7 @@ def test_torques_are_exact(make):
 
 
 def test_axes_of_the_body_itself_are_no_parameters():
-    """What a motor multiplies by zeros and ones is not computed; the motion is that with all axes computed."""
+    """Products of a motor with zeros and ones are omitted; the motion equals that with all axes."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     turned = np.array([[0.6, 0, 0.8], [0, 1, 0], [-0.8, 0, 0.6]])
     elements = []

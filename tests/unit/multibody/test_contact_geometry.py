@@ -33,7 +33,7 @@ def two_bodies(random):
 
 
 class Looked:
-    """What a contact says at a state: depth, force on the second body, and generalised forces."""
+    """Return depth, force on the second body and generalised forces of a contact at a state."""
 
     def __init__(self, mb, contact):
         self.mb, self.name = mb, contact.name
@@ -397,7 +397,7 @@ def test_shapes_lie_in_a_ball_of_their_reach():
 
 
 def test_balls_about_their_centres_touch_by_their_centres():
-    """How they are turned is no part of what is stored where they touch, unless one is off the centre of its body."""
+    """The stored contact data do not depend on rotations, unless a shape is off the centre of its body."""
     mb = lv.Multibody()
     one, other = (mb.sphere(name, at=[x, 0, 0], radius=0.5, mass=1.0) for name, x in (("a", 0.0), ("b", 2.0)))
     third = mb.body("c", mass=1.0, inertia=[1, 1, 1], position=[4, 0, 0])

@@ -1,4 +1,4 @@
-"""What acts in mechanisms: motors, drives, limits, friction, bushings, cables, controllers; and where they rest."""
+"""Forces of mechanisms: motors, drives, limits, friction, bushings, cables, controllers; equilibria."""
 
 from types import SimpleNamespace
 
@@ -237,7 +237,7 @@ def test_a_sampled_controller_reaches_its_target():
 
 
 def test_steps_until_the_next_sample():
-    """Of controllers that are sampled every two and every three steps."""
+    """Steps until the next sample of controllers with periods of two and three steps."""
     every = SimpleNamespace(_sample_steps=[2, 3])
     assert [SampledControllers.steps_until_sample(every, step) for step in range(7)] == [2, 1, 1, 1, 2, 1, 2]
 

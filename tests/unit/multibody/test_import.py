@@ -68,7 +68,7 @@ def test_equal_to_mujoco(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_equal_to_mujoco_now(name):
-    """The same at other states, with the MuJoCo that is installed."""
+    """Accelerations at further states agree with the installed MuJoCo."""
     pytest.importorskip("mujoco")
     spec = importlib.util.spec_from_file_location("make_references", FOLDER / "make_references.py")
     make = importlib.util.module_from_spec(spec)
@@ -91,7 +91,7 @@ def test_the_references_see_a_difference():
 
 @pytest.mark.parametrize("name", ["four_bar.xml", "gripper.urdf", "linkage.xml"])
 def test_gaps_of_closures_and_couplings(name):
-    """Where a loop is open, or a joint is not where it should follow, it is so by as much as MuJoCo says."""
+    """Violations of loops and couplings agree with MuJoCo."""
     reference = REFERENCES[name]
     mb, space = seen_from_joints(name)
     references = {joint["name"]: joint["ref"] for joint in reference["joints"]}
@@ -126,7 +126,7 @@ LONG = [pytest.param(name, marks=pytest.mark.slow) for name in ("walker.xml", "g
 
 @pytest.mark.parametrize("name", ["arm.urdf", "four_bar.xml", *LONG])
 def test_motion_is_mujocos(name):
-    """Of second order against MuJoCo's own accelerations, integrated to 1e-12: a tree, springs and rotors, followers,
+    """Order 2 against accelerations of MuJoCo, integrated to 1e-12: a tree, springs and rotors, followers,
     a closed loop. Constraints hold to round-off, and so does the balance of energy."""
     reference, mb = REFERENCES[name], load(name)
     motion = reference["motion"]

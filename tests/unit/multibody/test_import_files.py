@@ -1,4 +1,4 @@
-"""What files of robots may say, word by word: what becomes of it, what is noted, what is refused."""
+"""Elements of robot files: imported, noted and refused ones."""
 
 import struct
 from pathlib import Path
@@ -359,7 +359,7 @@ def stl(tmp_path, binary=True, count=None):
 
 
 def test_files_of_triangles(tmp_path):
-    """The same tetrahedron from three kinds of files: volume 1/6, centre in its middle."""
+    """A tetrahedron from three file formats: volume 1/6, centre of mass at its centroid."""
     path = tmp_path / "part.obj"
     lines = [f"v {x} {y} {z}" for x, y, z in CORNERS] + ["f " + " ".join(f"{i - 4}//1" for i in row) for row in FACES]
     path.write_text("\n".join(["# comment", *lines, ""]))

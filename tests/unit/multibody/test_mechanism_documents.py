@@ -111,7 +111,7 @@ def test_the_examples_have_no_unstable_mode(name, tmp_path, monkeypatch):
 
 
 def drawing(path):
-    """Whether a document draws mechanisms."""
+    """Return True if a page builds mechanisms."""
     blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
     return any(re.search(r"lv\.Multibody[(.]", block) for block in blocks)
 
@@ -163,7 +163,7 @@ def test_the_steered_arm_of_the_tutorial_comes_to_rest():
 
 @pytest.mark.slow
 def test_the_doctest_of_bodies_has_no_unstable_mode():
-    """What the example of `livens.bodies` builds runs a thousand seconds with the energy it started with."""
+    """The example of `livens.bodies` conserves its energy for a thousand seconds."""
     source = lv.bodies.__doc__
     names = {}
     lines_of_code = [line[4:] for line in source.splitlines() if line.startswith((">>> ", "... "))]

@@ -105,7 +105,7 @@ def test_all_bodies_feel_an_impact():
     inertia = [mass * (3 * 0.02**2 + 1) * length**2 / 12 for mass, length in ((1.0, 1.0), (0.7, 0.8))]
 
     def momenta(i):
-        """Of the angles of both links, from their rates."""
+        """Return the momenta of the angles and the rates of both links."""
         first = run["shoulder.rate"][i]
         second = first + run["elbow.rate"][i]
         swing = 0.7 * 0.4 * np.cos(run["elbow.angle"][i])

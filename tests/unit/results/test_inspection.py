@@ -1,4 +1,4 @@
-"""What files are made of: each rule by itself, just within it and just beyond."""
+"""Rules of the file inspection: each one at its limit and beyond it."""
 
 import struct
 

@@ -22,7 +22,7 @@ def on_disk(descriptor):
 
 
 def test_what_is_written_is_read_and_the_old_state_stays(descriptor):
-    """What lies in the last state is held back; what lies behind it goes to the disk, where nobody looks."""
+    """Writes within the last state are held back; writes behind it go to the disk."""
     file = journal.AtomicFile(descriptor)
     file.seek(90)
     assert file.write(b"a" * 20) == 20 and file.tell() == 110

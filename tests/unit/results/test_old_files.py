@@ -65,7 +65,7 @@ def test_they_go_on(name, tmp_path):
 
 @pytest.mark.parametrize(("more", "time"), [({}, 2.0 + 40 * 0.25), ({"time": 11.5}, 11.5)])
 def test_checkpoints_of_the_first_version_say_where_they_are(more, time):
-    """Those of equal steps by the number of the step alone."""
+    """Checkpoints of equal steps contain the number of the step."""
     names = "z x dx scale row_order column_order rows monitor_first monitor_last monitor_largest newton_iterations"
     old = {name: np.arange(3.0) for name in names.split()} | {"step": 40} | more
     found = from_arrays(old, SimpleNamespace(t0=2.0, h=0.25))

@@ -58,7 +58,7 @@ def test_interpolation_keeps_the_order_of_the_scheme(scheme):
     [("lobatto-iiia-iiib-2", 2), ("lobatto-iiia-iiib-3", 2), ("murua-1", 2), ("murua-2", 3), ("murua-3", 4)],
 )
 def test_polynomials_of_partitioned_schemes(scheme, order):
-    """Those of the stages; velocities of the pairs are no better than their second order at the stages."""
+    """Orders of dense output at the stages; velocities of the pairs have order 2 there."""
     steps, errors, t = [0.2, 0.1, 0.05, 0.025], [], np.linspace(0, 2, 333)
     for h in steps:
         moment = lv.simulate(SPRING, q0=[1.0], v0=[0.0], scheme=scheme, h=h, t_end=2.0).at(t)

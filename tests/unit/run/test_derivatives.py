@@ -185,7 +185,7 @@ def test_initial_multipliers_have_derivatives(redundant):
 
 
 def test_momenta_follow_given_velocities():
-    """Of a Hamiltonian that is given velocities, the derivatives are by these."""
+    """Derivatives of a Hamiltonian with initial velocities are with respect to the velocities."""
     model, start, scheme = phase_space()
     step = lv.prepare(model, scheme, h=0.01, t_end=0.4)
     loss = lv.value_and_gradient(lambda q, p: q[0] + 0.3 * p[1])

@@ -118,7 +118,7 @@ def dropped():
 
 
 def test_what_happens_between_steps_has_no_derivatives():
-    """Of a run that hits nothing, it has: then nothing happened."""
+    """A run without impacts has derivatives."""
     loss = lv.value_and_gradient(lambda q: q[0])
     with pytest.raises(lv.InputError, match="sampled controllers"):
         loss(lv.prepare(servo().problem(), h=0.01, t_end=0.1))

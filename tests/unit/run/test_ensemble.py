@@ -117,7 +117,7 @@ def test_neighbours_are_alike_in_all_their_numbers():
 
 
 def test_lanes_do_not_touch_each_other():
-    """The same member eight times, once beside members that fail at once and once beside itself."""
+    """A member eight times, beside members that fail at once and beside copies of itself."""
     falling = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.sqrt(1.0 - q[0]))
     kind = dict(scheme="livens-midpoint", h=0.01, t_end=1.0, every=5)
     calm = lv.ensemble(falling, q0=[[-3.0]] * 8, v0=[[0.1]] * 8, **kind)

@@ -174,7 +174,7 @@ lv.ensemble(
 
 
 def test_a_store_in_the_making_survives_a_kill(tmp_path, monkeypatch):
-    """What is there is not computed again, and the whole is the same bit for bit."""
+    """Existing blocks are not recomputed, and the result is equal bit for bit."""
     monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 50)
     out, options = tmp_path / "many.zarr", dict(h=0.01, t_end=0.5, every=10)
     weights = {"g": np.linspace(11.0, 8.0, 40)}

@@ -97,7 +97,7 @@ def test_lengths_move_the_start_with_them():
 @pytest.mark.parametrize("kept", [0, 2**40, 200_000])
 @pytest.mark.parametrize("case", CASES)
 def test_checkpoints_change_no_bit(case, kept, monkeypatch):
-    """Whether all steps are computed again, none, or the first ones; with a shorter step at the end, and with a sum."""
+    """Gradients with all, no or the first steps recomputed, a shorter last step, and sums."""
     in_chunks(monkeypatch, 300)
     monkeypatch.setattr(tape, "STORED_BYTES", kept)
     again, advance = [], tape.Tape.replay
@@ -169,7 +169,7 @@ def test_a_loss_is_read_once_for_many_gradients():
 
 
 def test_a_run_that_may_be_thrown_back_has_no_gradient():
-    """What a stop does between steps is not differentiated: a limit without restitution is a spring, and may be."""
+    """Impacts of stops are not differentiable; a limit without restitution is a spring, which is."""
     for restitution in (0.8, None):
         mb = lv.Multibody()
         box = mb.box("box", at=[0, 0, 0], size=[0.1, 0.1, 0.1], mass=2)

@@ -37,12 +37,12 @@ def set_up(name, N):
 
 
 def forget():
-    """What other tests have derived."""
+    """Remove equations derived by other tests."""
     _model_cache.cache_clear()
 
 
 def calls(name, N):
-    """How many functions are called, of Python and of C."""
+    """Return the number of called functions of Python and C."""
     count = 0
 
     def profile(frame, event, argument):
@@ -117,7 +117,7 @@ def test_factors_grow_like_bodies(name):
 
 
 def test_fingerprints_tell_equations_apart():
-    """Of large systems, without one graph: equal for equal equations, and no other."""
+    """Fingerprints of large systems without a common graph: equal for equal equations only."""
 
     def fingerprint(name, scheme=None, **options):
         plan = Plan.from_arguments(lv.problems.load(name, **options), scheme=scheme)

@@ -15,7 +15,7 @@ FALL = np.sqrt(2 / G)  # from a height of one metre
 
 
 def balance(run):
-    """What the energy changes by that no account has, relative to the largest of them."""
+    """Return the error of the energy balance relative to its largest term."""
     parts = run["kinetic_energy"], run["potential_energy"], run.supplied_energy, run.dissipated_energy
     size = max(1.0, *(np.abs(part).max() for part in parts))
     return np.ptp(run["total_energy"] - run.supplied_energy + run.dissipated_energy) / size
@@ -350,7 +350,7 @@ def test_what_only_bounces_is_not_put_into_the_ground():
 
 
 def test_of_several_events_at_one_time_only_the_first_acts():
-    """Where another has changed what touches already, there is nothing left to do."""
+    """A contact that another impact has already changed needs no further impulse."""
     mb = placed(0.3, velocity=[0.5, 0, 0])
     hit, left, slips, turns = mb.system.model_events
     q, v = mb.initial_state
@@ -432,7 +432,7 @@ def test_what_lies_is_thrown_up(friction, by, speed):
 
 
 def heights(times, kicks, restitution, h):
-    """Of a point that falls, bounces, lands and is kicked upwards or downwards: parabolas, one after the other."""
+    """Return the heights of a point that falls, bounces, rests and gets velocity jumps: successive parabolas."""
     t, z, v, lies, found = 0.0, 0.0, 0.0, True, []
     for until, kick in [*kicks, (times[-1] + 1.0, 0.0)]:
         while True:
@@ -457,7 +457,7 @@ def heights(times, kicks, restitution, h):
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.floats(-3, 3), st.floats(-2, 2)), min_size=4, max_size=4))
 def test_kicks_one_after_the_other(kicks):
-    """Of a ball without friction: along the ground they add up, and its height is that of a point."""
+    """A ball without friction: tangential jumps add up, and its height is that of a point."""
     mb = placed(0.0)
 
     def kick(when, up, along):
@@ -497,7 +497,7 @@ def test_what_lies_is_lifted_and_never_put_into_the_ground():
 
 
 def test_an_action_that_changes_nothing_there_leaves_what_lies_alone():
-    """What schemes leave of its rates is no blow; and with less friction, it begins to slip."""
+    """Residual rates of the scheme are no impact; with less friction the ball starts to slip."""
     mb = placed(0.5, gravity=(1.0, 0, -G), velocity=[0.3, 0, 0])
     alone = mb.simulate(t_end=1.0, h=0.01)
     same = mb.simulate(t_end=1.0, h=0.01, events=[moved("v", [0, 0, 0])])
@@ -534,7 +534,7 @@ def pit(walls, **options):
 
 @pytest.mark.parametrize("walls", [3, 4])
 def test_a_ball_lies_in_a_pit_of_three_walls_and_of_four_with_forces_that_are_not_unique(walls):
-    """Of three, each carries the same part of the weight; of four, only their resultant is known."""
+    """Three contacts carry equal parts of the weight; of four, only the resultant is determined."""
     mb = pit(walls, unique=walls == 3)
     if walls == 4:
         with pytest.warns(lv.LivensWarning, match="wall 0, wall 1, wall 2, wall 3 are statically indeterminate"):

@@ -1,4 +1,4 @@
-"""What is said before the first step, and when it is shown."""
+"""Progress messages before the first step, and when they are shown."""
 
 import sys
 

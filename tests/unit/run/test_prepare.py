@@ -41,7 +41,7 @@ def test_equal_models_share_one_compiled_step():
 
 
 def test_what_a_function_closes_over_counts():
-    """The same code with another constant is another function."""
+    """Equal code with another constant is a different function."""
 
     def model(stiffness):
         return lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: stiffness * q[0] ** 2 / 2)

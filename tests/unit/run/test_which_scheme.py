@@ -79,7 +79,7 @@ def orbit_in_parts(scheme):
 
 
 def expensive_orbit(scheme):
-    """The same with the force evaluated once in every step, and never differentiated."""
+    """The explicit force is evaluated once in every step and never differentiated."""
     problem = lv.problems.load("kepler", e=0.5)
     force = lv.Force(lambda q: -q / (q @ q) ** 1.5, expensive=True)
     model = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, forces=force)

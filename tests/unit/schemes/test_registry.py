@@ -41,7 +41,7 @@ ALIASES = {
 
 @pytest.fixture
 def own():
-    """What a test defines is gone after it."""
+    """Schemes that a test defines are removed after it."""
     before = dict(Scheme._registry), dict(Scheme._families)
     yield
     for registry, kept in zip((Scheme._registry, Scheme._families), before, strict=True):

@@ -101,7 +101,7 @@ def test_sum_of_shares_is_the_flattened_graph(name, links, seed):
 
 
 def test_every_element_scheme_is_in_the_list():
-    """Whoever writes a new one is asked to add it here."""
+    """New schemes must be listed here."""
     system = chain([True])
     found = set()
     for scheme in lv.schemes.all():

@@ -499,7 +499,7 @@ def test_the_theorem_of_butcher(p, q, r, symmetric, order):
 
 
 def test_every_part_of_symmetry_counts():
-    """Of nodes, of weights, and of the matrix: the largest is told."""
+    """The message states the largest residual of nodes, weights and matrix."""
     half = np.full((2, 2), 0.25)
     assert conditions.symmetry_defect(np.array([0.0, 1.0]), half, np.array([0.5, 0.5])) == 0.0
     assert conditions.symmetry_defect(np.array([0.0, 1.0]), half, np.array([0.2, 0.8])) == pytest.approx(0.6)

@@ -50,7 +50,7 @@ def test_a_page_is_self_contained_and_small(linkage, tmp_path):
 
 
 def read_track(values, packed, far, frames, track):
-    """What the page makes of a track, and the size of its steps."""
+    """Return the decoded track and its quantization step."""
     low, step, place, near = values[track]
     if not near:
         return low + step * np.frombuffer(packed, "<u2", frames, 2 * frames * place), step

@@ -1,4 +1,4 @@
-"""What notebooks show: tables and small pictures of everything, films as widgets or in a frame."""
+"""Rich display in notebooks: tables, small pictures, animations as widgets or frames."""
 
 import re
 import sys
