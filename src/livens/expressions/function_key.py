@@ -169,7 +169,8 @@ class _KeyBuilder:
     def _function_key(self, function: FunctionType) -> Hashable:
         code, globals_ = function.__code__, function.__globals__
         names, imported = _names_and_imports(code)
-        if names is None or function.__builtins__ is not vars(builtins):
+        attributes: Any = function
+        if names is None or attributes.__builtins__ is not vars(builtins):
             raise _NoKeyError
         for name in imported:
             if name not in sys.modules:
