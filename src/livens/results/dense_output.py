@@ -38,6 +38,8 @@ _REPLAY_RTOL = 1e-8
 _NATIVE_FROM = 20
 #: Number of neighbours of a step over a switch on either side, and its largest size relative to the longest of them.
 _NEIGHBOURS, _SHORT_STEP = 3, 1e-4
+#: Size of a step relative to its time below which the state is linear to round-off.
+_LINEAR_STEP = 1e-12
 
 
 class Sample(dict[str, np.ndarray]):
@@ -158,7 +160,32 @@ class StepReplay:
         return values_by_name
 
     def evaluate(self, times: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the state parts given by the dense-output formula at the given times."""
+        """Return the state parts given by the dense-output formula at the given times.
+
+        On steps of round-off size over a switch they are linear: an implicit step over it may have no solution.
+        """
+        rows = self._result.t
+        h = np.diff(rows)
+        is_over = (h > 0) & (h < _LINEAR_STEP * np.abs(rows[1:]))
+        step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
+        within = np.flatnonzero(is_over[step_of])
+        if not within.size:
+            return self._evaluate_steps(times)
+        outside = np.flatnonzero(~is_over[step_of])
+        if not outside.size:
+            return {}
+        smooth, first = self._evaluate_steps(times[outside]), step_of[within]
+        theta = ((times[within] - rows[first]) / h[first])[:, None]
+        result = {}
+        for name, inside in smooth.items():
+            values = np.asarray(getattr(self._result, name))
+            result[name] = np.empty((len(times), values.shape[1]))
+            result[name][within] = (1 - theta) * values[first] + theta * values[first + 1]
+            result[name][outside] = inside
+        return result
+
+    def _evaluate_steps(self, times: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the state parts given by the dense-output formula within the replayed steps."""
         if self._compiled.taylor_interpolant is not None:
             return self._evaluate_taylor(self._compiled.taylor_interpolant, times)
         from livens.schemes.runge_kutta.radau import Radau
