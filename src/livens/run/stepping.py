@@ -378,17 +378,17 @@ class AdaptiveStepping:
         An implicit step over a switch has no solution where the rate after the switch keeps the state before it, such
         as that of a tank whose outflow ends at a level.
         """
-        for size in size * 2.0 ** np.arange(_MAX_DOUBLINGS):
-            policy = fixed_step_policy(-size, state.t, 0)
+        for width in size * 2.0 ** np.arange(_MAX_DOUBLINGS):
+            policy = fixed_step_policy(-width, state.t, 0)
             back = stepper.advance(_without_newton_update(state), 1, policy, NO_CONTROLLER_STATE)
-            if back.failure is not None or state.t + size >= self._plan.t_end:
+            if back.failure is not None or state.t + width >= self._plan.t_end:
                 return None
-            times = np.array([state.t, state.t + size])
+            times = np.array([state.t, state.t + width])
             states = np.vstack([state.z, 2 * state.z - back.final.z])
             if self._location.first_crossing(times, states, self._k) is not None:
                 final = replace(back.final, t=float(times[1]), z=states[1].copy())
                 return replace(
-                    back, t_nodes=times, states=states, step_sizes=np.array([size]), initial=state, final=final
+                    back, t_nodes=times, states=states, step_sizes=np.array([width]), initial=state, final=final
                 )
         return None
 
