@@ -166,3 +166,24 @@ def test_handlers_of_c_libraries_are_left_alone(monkeypatch):
     with Interrupt() as interrupt:
         interrupt.install()
     assert not installed
+
+
+@pytest.mark.parametrize("kernel", ["residual_kernel", "initial_guess_kernel", "predictor_kernel"])
+def test_a_compilation_that_ctrl_c_has_ended_begins_anew(monkeypatch, kernel):
+    """Kernels of an interrupted compilation have no address: a later run must not call them."""
+    import livens as lv
+    from livens.engine import compiled_step
+
+    frequency = 1.0 + len(kernel)
+    model = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: frequency * q @ q / 2)
+    options = dict(q0=[1.0], v0=[0.0], h=0.1, t_end=1.0)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_step, kernel, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lv.simulate(model, **options)
+    run = lv.simulate(model, **options)
+    assert run.status == "complete" and abs(run.summary.max_energy_drift) < 1e-13
