@@ -5,7 +5,6 @@ The numbers of docs/theory/known-limits.md and docs/theory/how-it-works.md that 
 
 import numpy as np
 import pytest
-
 from conftest import measured_order
 
 import livens as lv
@@ -30,7 +29,7 @@ def ring(h=0.1, t_end=10.0, **options):
 PUBLISHED = dict(equivariant=1, torque="printed")
 
 
-# -- discrete gradient with the correction along the whole increment (2023, 26; 2024, 71) ---------------------------------
+# -- discrete gradient with the correction along the whole increment (2023, 26; 2024, 71) ------------------------------
 def test_the_correction_along_the_whole_increment_changes_the_motion():
     """Literal (26): up to 4.6e-4 m for the masses of 6.1, 3.6e-5 for the pendulum of 6.2, with errors of equal size."""
     for name, h, t_end, distance in (
@@ -95,7 +94,7 @@ def test_the_solution_depends_on_the_elements_of_a_model():
     assert abs(measured_order([0.1, 0.05, 0.025, 0.0125], distances) - 2) < 0.1
 
 
-# -- torque (128) ---------------------------------------------------------------------------------------------------------
+# -- torque (128) ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("torque", ["normalised", "printed"])
 def test_torque_of_the_ring(torque):
     """Per step the angular momentum about x changes by h tau, times ``q_m . q_m`` with (128), and by the joints."""
@@ -117,7 +116,7 @@ def test_the_printed_torque_is_smaller():
     assert momenta == pytest.approx([299.893, 299.957], abs=1e-3)
 
 
-# -- kinetic energy through invariants, (86) to (88), with joints ---------------------------------------------------------
+# -- kinetic energy through invariants, (86) to (88), with joints ------------------------------------------------------
 def test_hidden_constraints_of_the_published_ring_drift_apart_at_a_rate_without_h():
     """A hundredfold growth from t = 6 to 10 s for h = 0.1, 0.05 and 0.025 s; 10 at t = 10 s and h = 0.1 s."""
     for h in (0.1, 0.05, 0.025):
@@ -146,7 +145,7 @@ def test_the_default_ring_runs_on():
     assert np.linalg.norm(published - published[0], axis=1).max() / np.linalg.norm(published[0]) > 9e-4
 
 
-# -- long steps of the free body (2024, 5.3) ------------------------------------------------------------------------------
+# -- long steps of the free body (2024, 5.3) ---------------------------------------------------------------------------
 def test_the_free_body_at_the_published_step_ends():
     """At h = 0.05 s a step has no solution between 8 and 15 s; at 0.02 and 0.01 s the body turns on to 100 s."""
     problem = lv.problems.load("free-rigid-body")
@@ -158,7 +157,7 @@ def test_the_free_body_at_the_published_step_ends():
         assert until_failure(problem, scheme=variant, h=0.02, t_end=100.0).t[-1] == 100.0
 
 
-# -- published start of the linkage (2023, 5.2) ---------------------------------------------------------------------------
+# -- published start of the linkage (2023, 5.2) ------------------------------------------------------------------------
 def published_velocities():
     """Velocities of the centres, and zero director velocities."""
     v = np.zeros((5, 6))

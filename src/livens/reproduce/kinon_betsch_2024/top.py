@@ -162,9 +162,9 @@ def centre_of_mass() -> tuple[Figure, list[Claim]]:
     "of the code of the authors (metis 1.1.1) explains it: the first equation of (133) has the inverse of M_4 at the "
     "midpoint of a step, the second one the derivative (143) of the co-energy with M_4^-1 from (139), which is the "
     "inverse for |q| = 1 only, and |q| < 1 there. This is the curve 'MPH, metis', behind EMH. With (139) in both "
-    "equations, curve 'MPH, (139)', the midpoint rule is ahead of EMH. With the inverse of the mass matrix at the point "
-    "of evaluation and its derivative, as in hamilton-midpoint, MPH has the same equations in (q, p) as MPL, because "
-    "q_m . v_m = 0 cancels the augmented term: the two agree and are more accurate than EML.",
+    "equations, curve 'MPH, (139)', the midpoint rule is ahead of EMH. With the inverse of the mass matrix at the "
+    "point of evaluation and its derivative, as in hamilton-midpoint, MPH has the same equations in (q, p) as MPL, "
+    "because q_m . v_m = 0 cancels the augmented term: the two agree and are more accurate than EML.",
 )
 @house_style()
 def convergence() -> tuple[Figure, list[Claim]]:
