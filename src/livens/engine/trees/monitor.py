@@ -23,7 +23,6 @@ from livens.engine.trees.records import (
     PI,
     PRISMATIC,
     REVOLUTE,
-    ROTOR,
     STRIDE,
     WEIGHT,
     P,
@@ -101,7 +100,7 @@ def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -
                         rate_gap = max(rate_gap, max(abs(dot(a1, speed)), abs(dot(a2, speed))))
             else:
                 gap, rate_gap = _largest_of(gap, distance), _largest_of(rate_gap, speed)
-                if joint_type in (REVOLUTE, ROTOR):
+                if joint_type == REVOLUTE:
                     owner, axis = a, mul(b + R, load_quad(b, AXIS_B))
                     if t.law_sign[i] < 0.0:
                         owner, axis = b, mul(a + R, load_quad(b, AXIS_A))
