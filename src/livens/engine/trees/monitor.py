@@ -23,6 +23,7 @@ from livens.engine.trees.records import (
     PI,
     PRISMATIC,
     REVOLUTE,
+    ROTOR,
     STRIDE,
     WEIGHT,
     P,
@@ -52,6 +53,9 @@ def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -
     linear, angular = zero, zero
     for i in range(t.n_bodies):
         b, a, joint_type = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE, t.joint_type[i]
+        if joint_type == ROTOR:  # neither pose nor momentum in space
+            kinetic += 0.5 * b[P] * b[P] / b[MASS]
+            continue
         if t.model_body[i] < 0:  # velocities of the parent: rates of sliding and of the cross are free
             store_quad(b, EPS, load_quad(a, EPS))
             store_quad(b, NU, load_quad(a, NU) + cross(load_quad(a, EPS), load_quad(b, PHI) - load_quad(a, PHI)))

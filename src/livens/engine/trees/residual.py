@@ -78,6 +78,10 @@ def begin_step(t: TreeArrays, h: float) -> None:
     for i in range(t.n_bodies):
         b, a = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE
         joint_type = t.joint_type[i]
+        if joint_type == ROTOR:
+            driver = t.records + t.driver[i] * STRIDE
+            driver[ARMATURE], driver[ARMATURE_MOMENTUM] = b[MASS], half * t.law_sign[t.driver[i]] * b[P]
+            continue
         x0 = mul(a + R, load_quad(b, X))
         store_quad(b, X0, x0)
         if t.model_body[i] < 0:  # massless: the pose follows from the bodies of the joint
@@ -97,9 +101,6 @@ def begin_step(t: TreeArrays, h: float) -> None:
             b[D0] = dot(n0, gap)
             if t.model_body[i] < 0:
                 store_quad(b, PHI, load_quad(b, PHI) + n0 * b[D0])
-        elif joint_type == ROTOR:
-            driver = t.records + t.driver[i] * STRIDE
-            driver[ARMATURE], driver[ARMATURE_MOMENTUM] = b[MASS], half * t.law_sign[t.driver[i]] * b[P]
 
 
 @lowered
