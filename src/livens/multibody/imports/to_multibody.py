@@ -300,7 +300,7 @@ class MultibodyBuilder:
                 f"Coulomb friction of '{dof.name}' is regularised below a rate of 1e-3, see mb.friction"
             )
         if dof.armature:
-            self._add_armature(dof, joint)
+            mb.armature(joint, inertia=dof.armature)
         if dof.range is not None:
             if self.limit_stiffness is None or (is_rotational and dof.range[1] - dof.range[0] >= 2 * np.pi):
                 self.inactive_limits.append(dof.name)
@@ -317,19 +317,6 @@ class MultibodyBuilder:
         if dof.damping:
             name, loss = f"{joint.name} damper", spherical_joint_forces.damper(*sides)
             self.mb._add_force_element(name, joint.force_element(name, dict(viscosity=dof.damping), dissipation=loss))
-
-    def _add_armature(self, dof: JointDof, joint: Joint) -> None:
-        """Add the armature (reflected rotor inertia) as a weightless rotor on the ground, coupled to the joint.
-
-        Its kinetic energy is half the armature times the squared joint rate. For a slide, the rotor turns by one radian
-        per metre.
-        """
-        mb, moment = self.mb, dof.armature
-        name = f"{joint.name} rotor"
-        rotor = mb.body(name, mass=moment, inertia=[moment] * 3, position=dof.point, shape=("shapes",))
-        bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=dof.point, axis=dof.axis)
-        bearing.element.visual = None  # not visible
-        mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
 
     # -- equality constraints and closures ----------------------------------------------------------------------------
     def _scalar_joint(self, name: str, node: XmlNode, element: str) -> Joint:
