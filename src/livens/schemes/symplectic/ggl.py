@@ -145,8 +145,8 @@ class GGLVariationalAdjoint(GGLVariational):
         0       = G(q1) M^-1 p1
 
     On the constraints, momenta that differ by ``G(q)^T lam`` are equivalent. `ggl-variational` is a map of equivalence
-    classes, and only as such has an inverse: lam selects the momentum that `ggl-variational` reaches with -h, and nu the
-    momentum that satisfies the hidden constraints. Unknowns are v, ``u = M^-1 p``, ``s = M^-1 G(qb)^T gam`` and
+    classes, and only as such has an inverse: lam selects the momentum that `ggl-variational` reaches with -h, and nu
+    that of the hidden constraints. Unknowns are v, ``u = M^-1 p``, ``s = M^-1 G(qb)^T gam`` and
     ``v1 = M^-1 p1``.
     """
 
@@ -204,7 +204,10 @@ class GGLVariationalSymmetric(GGLVariational):
     ) -> ElementContribution:
         q_m = old.q + h / 2 * (x.v + x.s)
         second = SimpleNamespace(v=x.v_2, u=x.u_2, s=x.s_2, v1=x.v1, lam=x.lam_2, gam=x.gam_2, nu=x.nu)
-        first, last = _forward_terms(e, old.q, q_m, x, h / 2, t), _adjoint_terms(e, q_m, new.q, second, h / 2, t + h / 2)
+        first, last = (
+            _forward_terms(e, old.q, q_m, x, h / 2, t),
+            _adjoint_terms(e, q_m, new.q, second, h / 2, t + h / 2),
+        )
         last.residuals = [last.residuals[0] - first.momentum, *last.residuals[1:]]
         return ElementContribution(
             residuals=[*first.residuals, *last.residuals],
