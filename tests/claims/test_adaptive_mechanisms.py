@@ -290,6 +290,7 @@ SWING_SCALINGS = {
     "velocities": lambda v: 1 / (0.3 + v @ v) ** 0.5,
     "force": lv.scaling.of("hinge.force", reference=0.5, exponent=1.0),
     "speed": lv.scaling.speed(1.0),
+    "curvature": lv.scaling.curvature(0.1, 0.3),
 }
 
 
@@ -298,7 +299,28 @@ SWING_SCALINGS = {
 def test_reversible_steps_of_mechanisms(scheme, scaling):
     run = swing().simulate(t_end=20.0, h=0.02, scheme=scheme, adaptive="reversible", scaling=SWING_SCALINGS[scaling])
     assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-12
-    assert run.step_size[1:-1].max() > 4 * run.step_size[1:-1].min()
+    ratio = 3 if scaling == "curvature" else 4
+    assert run.step_size[1:-1].max() > ratio * run.step_size[1:-1].min()
+
+
+def test_steps_follow_the_curvature_of_the_motion():
+    """The step size is h times the scaling of the exact acceleration of a pendulum of points, and of its speed."""
+    scaling = lv.scaling.curvature(0.5, 0.3, exponent=1.0)
+    run = lv.simulate(PENDULUM, **UPRIGHT, h=0.002, t_end=5.0, adaptive="reversible", scaling=scaling)
+    angle = np.unwrap(np.arctan2(run.q[:, 0], run.q[:, 1]))
+    rate2 = 2 * GRAVITY * (np.sqrt(0.99) - np.cos(angle))  # by conservation of energy
+    acceleration2 = (GRAVITY * np.sin(angle)) ** 2 + rate2**2
+    expected = 0.002 / np.sqrt(acceleration2 / (rate2 + 0.25) + 0.09)
+    middle = (expected[1:-2] + expected[2:-1]) / 2
+    np.testing.assert_allclose(run.step_size[2:-1], middle, rtol=1e-3)
+
+
+def test_curvature_of_redundant_constraints():
+    """A slider-crank with a redundant constraint: energy and constraints exact, accelerations unique."""
+    problem = lv.problems.load("slider-crank", torque=0.0, friction=0.0, rate=20.0)
+    run = lv.simulate(problem, adaptive="reversible", h=0.02, t_end=1.0, scaling=lv.scaling.curvature(0.5, 1.0))
+    assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-12
+    assert run.step_size[1:-1].max() > 1.3 * run.step_size[1:-1].min()
 
 
 def test_steps_follow_a_result_by_name():
@@ -326,7 +348,7 @@ def test_steps_follow_the_stiffness_of_contacts():
     [
         *((PENDULUM, UPRIGHT, name, height_scaling) for name in SCHEMES),
         *((swing(), {}, name, SWING_SCALINGS["coordinates"]) for name in ("lie-em", "lie-ggl")),
-        *((swing(), {}, "lie-em", SWING_SCALINGS[name]) for name in ("velocities", "force", "speed")),
+        *((swing(), {}, "lie-em", SWING_SCALINGS[name]) for name in ("velocities", "force", "speed", "curvature")),
     ],
 )
 def test_there_and_back(model, start, scheme, scaling):
