@@ -242,7 +242,7 @@ class CompiledStep:
         n = model.n
         return ErrorEstimateInfo(
             model.coordinates,
-            scheme.order - 1,
+            scheme.order,
             (-1,) * n,
             False,
             _DOUBLING_MAX_GROWTH,

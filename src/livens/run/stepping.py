@@ -32,6 +32,8 @@ _AT_ONCE, _MAX_AT_ONCE = 1000.0, 3
 _MAX_DOUBLINGS = 8
 #: Number of steps of the first chunk after a switch; it doubles with every chunk without a switch.
 _CHUNK_AFTER_SWITCH = 16
+#: Parts of the controller state that hold for the whole run, also after an event.
+KEPT_AT_RESTART = {"size", "failures", "unsolved", "reference_speed"}
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -425,7 +427,7 @@ class AdaptiveStepping:
         self._end_reached, self._h_switch, self._h_over = False, 0.0, 0.0
 
     def _forget_last_steps(self) -> None:
-        for name in set(CONTROLLER_STATE.names or ()) - {"size", "failures", "unsolved"}:
+        for name in set(CONTROLLER_STATE.names or ()) - KEPT_AT_RESTART:
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:
