@@ -250,26 +250,27 @@ class MultibodyBuilder:
                     return
         else:
             composite = compose_joint(link, chain)
+            first, second = (body_b, body_a) if composite.is_reversed else (body_a, body_b)
             if composite.joint_type is not None:
                 name = self._unique_name(f"{link.name} joint", "joint")
                 points = composite.point, composite.point
                 mb.connections[name] = Joint(
-                    name, composite.type_name, composite.joint_type, body_a, body_b, points, composite.axes
+                    name, composite.type_name, composite.joint_type, first, second, points, composite.axes
                 )
-            for chain_dof, axes, is_forward in composite.coordinates:
-                name, bodies = (
-                    self._unique_name(chain_dof.name, "joint"),
-                    (body_a, body_b) if is_forward else (body_b, body_a),
+            for measured in composite.coordinates:
+                dof, bodies = measured.dof, (first, second) if measured.is_forward else (second, first)
+                name = self._unique_name(dof.name, "joint")
+                axes = measured.axes, dof.is_rotational, measured.last_axis
+                mb.joint_coordinates[name] = self.joints[dof.name] = JointCoordinate(
+                    name, *bodies, composite.point, *axes
                 )
-                coordinate = JointCoordinate(name, *bodies, composite.point, axes, chain_dof.is_rotational)
-                mb.joint_coordinates[name] = self.joints[chain_dof.name] = coordinate
         for chain_dof in chain:
             if chain_dof.name not in self.joints:
                 self.non_scalar_joints.add(chain_dof.name)
                 if chain_dof.has_passive_forces and chain_dof.dof_type != "free":
                     chain_dof.node.refuse(
                         "stiffness, damping, armature and frictionloss are not supported in a joint without a single "
-                        "coordinate (free joint, three hinges; in a ball joint: armature and frictionloss)"
+                        "coordinate (free joint, three hinges that are not normal; ball joint: armature and frictionloss)"
                     )
             else:
                 self._add_passive_forces(chain_dof, self.joints[chain_dof.name])
