@@ -96,6 +96,10 @@ class Result:
     fictive_time: np.ndarray = _Variable()  # type: ignore[assignment]
     step_density: np.ndarray = _Variable()  # type: ignore[assignment]
     stages: np.ndarray = _Variable()  # type: ignore[assignment]
+    q_0: np.ndarray = _Variable()  # type: ignore[assignment]
+    p_0: np.ndarray = _Variable()  # type: ignore[assignment]
+    q_1: np.ndarray = _Variable()  # type: ignore[assignment]
+    p_1: np.ndarray = _Variable()  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # attached by later layers, see `attach`
 
