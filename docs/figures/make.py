@@ -1,7 +1,7 @@
-"""Make the pictures of the documentation, all in the style of livens.plot: ``python docs/figures/make.py [NAME ...]``.
+"""Make the pictures of the documentation in the style of livens.plot: ``python docs/figures/make.py [NAME ...]``.
 
-A picture is a function with the name of its file, in one of the modules beside this one: `plots`, `mechanisms`, `beams`,
-`measured` or `pages`. Pictures that belong to the example of a page run the code of the page (`names_of`), so that both agree.
+A picture is a function with the name of its file, in a module beside this one: `plots`, `mechanisms`, `beams`,
+`measured` or `pages`. Pictures of the example of a page run the code of the page (`names_of`), so that both agree.
 Pictures of the viewer need the extra `lab` and Chromium.
 """
 

@@ -14,7 +14,7 @@ import livens as lv
 from livens.plot.style import PALETTE, new_figure
 
 sys.path.insert(0, str(DOCS.parent / "tests"))
-import truth  # noqa: E402  # true errors of built-in problems, which the tests compare with estimates
+import truth  # true errors of built-in problems, which the tests compare with estimates
 
 #: Numbers of steps of the picture of estimated errors, and of schemes for each problem.
 _STEPS, _SCHEMES = (20, 64, 160, 500, 1600), 6
@@ -32,7 +32,8 @@ def accuracy() -> Figure:
         axes[0].semilogy(estimate.t, estimate.over_time["q"], color=colour, label=f"$h$ = {h:g}: {estimate.verdict}")
         rows = np.linspace(1, len(run.t) - 1, 24).astype(int)
         exact = reference.q[np.rint(run.t[rows] / 1e-4).astype(int)]
-        axes[0].semilogy(run.t[rows], np.linalg.norm(run.q[rows] - exact, axis=1) / span, "o", color=colour, markersize=2)
+        errors = np.linalg.norm(run.q[rows] - exact, axis=1) / span
+        axes[0].semilogy(run.t[rows], errors, "o", color=colour, markersize=2)
     axes[0].set(xlabel="$t$ (s)", ylabel="error of $q$, of its motion", title="lines: estimates; dots: true errors")
     axes[0].set_ylim(1e-9, 10)
     axes[0].legend(loc="lower right")

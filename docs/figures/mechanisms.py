@@ -95,9 +95,10 @@ def spatial(build: Callable[[], tuple[lv.Multibody, float]]) -> Callable[[], tup
 @picture
 def joint_kinds() -> Figure:
     kinds = "fixed revolute prismatic cylindrical screw universal spherical planar point_on_line point_on_plane"
-    axis: dict[str, Any] = dict.fromkeys(kinds.split(), dict(axis=[0.8, 0, -0.6]))
+    axis: dict[str, Any] = {kind: dict(axis=[0.8, 0, -0.6]) for kind in kinds.split()}
     axis |= dict(fixed={}, spherical={}, universal=dict(axis="x", second_axis="y"), revolute=dict(axis="y"))
-    axis |= dict(screw=dict(axis="z", lead=2.0), planar=dict(axis=[0.5, 0, 0.9]), point_on_plane=dict(axis=[0.5, 0, 0.9]))
+    axis |= dict(screw=dict(axis="z", lead=2.0))
+    axis |= {kind: dict(axis=[0.5, 0, 0.9]) for kind in ("planar", "point_on_plane")}
     figure = new_figure(7.2, 3.4)
     for ax, kind in zip(figure.subplots(2, 5).ravel(), kinds.split(), strict=True):
         mb = lv.Multibody(gravity=[0, 0, -9.81])
@@ -311,7 +312,9 @@ def _engine() -> tuple[lv.Multibody, float]:
 def _bolt() -> tuple[lv.Multibody, float]:
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     plate = mb.box("plate", at=[0.4, 0, 0], size=[0.8, 0.3, 0.1], mass=5)
-    mb.penalty_joint("bolt", mb.ground, plate, joint_type="revolute", at=[0, 0, 0], axis="y", frequency=30, damping_ratio=0.1)
+    mb.penalty_joint(
+        "bolt", mb.ground, plate, joint_type="revolute", at=[0, 0, 0], axis="y", frequency=30, damping_ratio=0.1
+    )
     return mb, 0.8
 
 

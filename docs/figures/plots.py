@@ -11,7 +11,7 @@ from registry import names_of, panels, picture
 import livens as lv
 from livens import plot
 from livens.plot import convergence, study_results
-from livens.plot.style import PALETTE, new_figure
+from livens.plot.style import PALETTE
 
 
 def linkage(h: float = 1e-3, **options: Any) -> Any:
