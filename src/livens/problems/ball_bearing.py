@@ -26,6 +26,7 @@ _INITIAL_LOAD_FRACTION = 0.1
     "ball-bearing",
     summary="a deep-groove ball bearing: nine balls on races and in a cage, driven and loaded",
     source="Modin 2009, paper V, 6.3; Modin 2009, 4.3",
+    source_run="semi-explicit:0.5,0.8, h = 1e-06 s",
     scheme="semi-explicit:0.5,0.8",
 )
 def ball_bearing(
