@@ -86,10 +86,10 @@ def paths() -> tuple[Figure, list[Claim]]:
     note="Published: a slow linear increase (a) or decrease (c) for M-PRK, and a slight decrease of the mean for "
     "J-PRK (a), attributed to numerical errors. With equations solved to round-off instead of 1e-8 these trends "
     "vanish. With Newton iterations truncated at a residual of 1e-8, M-PRK has a linear trend of the published size "
-    "again (its sign depends on the solver). The energy of the simple pendulum, an integrable system, oscillates within the bound given by the order "
-    "of these symmetric methods; the remaining trend of M-PRK and M-PRK-GGL is round-off of some 1e-15 J per step. On "
-    "the chaotic double pendulum, M-PRK-GGL varies unsystematically, as published, and M-PRK "
-    "returns after each oscillation.",
+    "again (its sign depends on the solver). The energy of the simple pendulum, an integrable system, oscillates "
+    "within the bound given by the order of these symmetric methods; the remaining trend of M-PRK and M-PRK-GGL is "
+    "round-off of some 1e-15 J per step. On the chaotic double pendulum, M-PRK-GGL varies unsystematically, as "
+    "published, and M-PRK returns after each oscillation.",
 )
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:
