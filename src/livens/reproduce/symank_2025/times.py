@@ -54,7 +54,7 @@ def seconds(name: str, options: tuple[tuple[str, Any], ...], t_end: float, schem
     "Computation times, published and ours",
     note="Times depend on the machine and are reported without judgement. The published times are those of Python code "
     "on a laptop. The measured times are those of all steps, the shortest of several runs. Derivation and compilation "
-    "of the equations are not included: half a second to two seconds once, then a quarter of a second from the cache. "
+    "of the equations are not included. "
     "The energy runs are fully specified: 24000 steps of 0.01 s. The constraint runs of the simple pendulum are said "
     "to have the same setup, but took half the time of J-PRK and a quarter of that of M-PRK; the difference is not "
     "explained, and the complete run is measured here. The end time of the last run is not given: at the published "
