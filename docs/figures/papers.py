@@ -1,7 +1,7 @@
 """Update the claim tables and pictures of the reproduced papers from the reports of `livens reproduce`.
 
-    for work in kinon-betsch-2023 ...; do livens reproduce $work --out reports/$work; done
-    python docs/figures/papers.py reports
+for work in kinon-betsch-2023 ...; do livens reproduce $work --out reports/$work; done
+python docs/figures/papers.py reports
 """
 
 from __future__ import annotations

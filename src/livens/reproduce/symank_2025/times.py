@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from livens import problems
-from livens.plot.style import GREY, PAGE, PALETTE, house_style, new_figure
+from livens.plot.style import GREY, PAGE, PALETTE, house_style, legend, new_figure
 from livens.reproduce.core import Claim, figure
 from livens.reproduce.symank_2025.pendulums import UNEQUAL_MASSES, UNEQUAL_MASSES_T_END
 from livens.reproduce.symank_2025.runs import PAIRS
@@ -80,7 +80,7 @@ def times() -> tuple[Figure, list[Claim]]:
     axes.invert_yaxis()
     axes.set_xlim(0, 1.25 * float((published / livens_times).max()))
     axes.set_xlabel("published time over measured time")
-    axes.legend(loc="lower right")
+    legend(axes)
     picture.suptitle("pendulum and double-pendulum, h = 0.01 s, three stages", x=0.01, ha="left", color=GREY)
     claims = [
         Claim(
