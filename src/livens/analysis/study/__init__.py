@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
     from livens.analysis.study.sweeps import Sweep, sweep
     from livens.analysis.study.table_files import write_table
+    from livens.analysis.study.truncated_newton import TruncatedNewtonRun, truncated_newton
 
 #: Modules of the public names, imported on first access.
 _MODULES = {
@@ -42,6 +43,7 @@ _MODULES = {
     "ParameterFit": "fitting",
     "PeriodicOrbit": "stability",
     "Sweep": "sweeps",
+    "TruncatedNewtonRun": "truncated_newton",
     "Uncertainty": "monte_carlo",
     "compare": "comparison",
     "converge": "convergence",
@@ -57,6 +59,7 @@ _MODULES = {
     "sweep": "sweeps",
     "symplecticity_defect": "structure_defects",
     "to_accuracy": "accuracy",
+    "truncated_newton": "truncated_newton",
     "uncertainty": "monte_carlo",
     "work_precision": "convergence",
     "write_table": "table_files",
@@ -73,6 +76,7 @@ __all__ = [
     "ParameterFit",
     "PeriodicOrbit",
     "Sweep",
+    "TruncatedNewtonRun",
     "Uncertainty",
     "compare",
     "converge",
@@ -88,6 +92,7 @@ __all__ = [
     "sweep",
     "symplecticity_defect",
     "to_accuracy",
+    "truncated_newton",
     "uncertainty",
     "work_precision",
     "write_table",
