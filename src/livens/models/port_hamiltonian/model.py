@@ -89,7 +89,7 @@ class PortHamiltonian(DescriptorModel):
     """
 
     type_label = "PortHamiltonian"
-    formulations = ("port-hamiltonian", "descriptor")
+    formulations: tuple[str, ...] = ("port-hamiltonian", "descriptor")
 
     def __init__(
         self,
