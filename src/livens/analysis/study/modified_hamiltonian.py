@@ -234,7 +234,7 @@ def modified_matrix(
     points = np.random.default_rng(3).uniform(0.2, 0.8, (2, 2 * n))
     matrices = [step_derivative(model, scheme, point, h, parameters) for point in points]
     matrix = matrices[0]
-    if not np.allclose(*matrices, rtol=1e-9, atol=1e-12):
+    if not np.allclose(matrix, matrices[1], rtol=1e-9, atol=1e-12):
         raise InputError("the step is not a linear map: a modified matrix needs a linear model without time")
     values = np.linalg.eigvals(matrix)
     if np.any((values.real < 0) & (np.abs(values.imag) < _BRANCH_DISTANCE * np.abs(values))):

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from livens.models.poisson.model import Poisson
     from livens.schemes.scaling.user_defined import UserScaling
 
-#: Scheme variables that a step propagates: no functions of (q, p), held fixed in the step map.
-_PROPAGATED = {"t", "step_density"}
+#: Scheme variables that a step propagates, or only reports: no functions of (q, p), held fixed in the step map.
+_PROPAGATED = {"t", "step_density", "v", "discrete_energy"}
+#: Formulations of models in coordinates and momenta.
+_WITH_MOMENTA = {"elements", "phase space", "discrete Lagrangian"}
 
 
 def symplecticity_defect(
@@ -269,7 +271,7 @@ def reversibility_defect(
 
 def _require_momenta(system: Any) -> None:
     """Raise InputError for models without coordinates and momenta."""
-    if not {"elements", "phase space"} & {*getattr(system, "formulations", ())}:
+    if not _WITH_MOMENTA & {*getattr(system, "formulations", ())}:
         raise InputError(f"a step map of coordinates and momenta needs a mechanical model, got {system!r}")
 
 

@@ -168,7 +168,7 @@ class Spins(Poisson):
 
     # -- one graph of all energies ------------------------------------------------------------------------------------
     @functools.cached_property
-    def structure(self) -> PHStructure:
+    def structure(self) -> PHStructure:  # type: ignore[override]  # derived when it is needed
         """Structure matrix and Hamiltonian as expressions of the whole state."""
         H = ca.SX(0)
         for group in self.element_groups:
@@ -184,7 +184,7 @@ class Spins(Poisson):
         return "spherical-midpoint"
 
     @property
-    def is_ode(self) -> bool:  # type: ignore[override]
+    def is_ode(self) -> bool:
         return True
 
     @property
