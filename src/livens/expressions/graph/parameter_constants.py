@@ -7,6 +7,7 @@ from typing import Any
 
 import casadi as ca
 
+from livens.expressions.graph.interpreter import operate
 from livens.types import Expr
 
 
