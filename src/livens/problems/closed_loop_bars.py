@@ -93,6 +93,7 @@ def _printed_torque(q: Vector, tau: ScalarLike) -> Vector:
     "closed-loop-bars",
     summary="closed loop of four bars with spherical joints, quaternions: 28 coordinates, 16 constraints",
     source="Kinon and Betsch 2024, 5.5",
+    source_run="livens-em, h = 0.1 s, until t = 10 s, equivariant=1, torque=printed",
     scheme="livens-em",
 )
 def closed_loop_bars(

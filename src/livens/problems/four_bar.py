@@ -209,6 +209,7 @@ def _problem(
     "double-four-bar",
     summary="five planar bars passing singular configurations: 30 coordinates, 29 constraints",
     source="Kinon et al. 2023, 5.2, IFToMM A02",
+    source_run="ggl-variational, h = 0.001 s, until t = 10 s, start=published",
     scheme="livens-em",
 )
 def double_four_bar(
@@ -230,6 +231,7 @@ def double_four_bar(
     "double-four-bar-damped",
     summary="double four-bar linkage with two dampers, from P1 to P5 and from P2 to P6",
     source="Kinon et al. 2023, 5.2 (77)",
+    source_run="ggl-variational, h = 0.001 s, until t = 10 s, start=published",
     scheme="livens-em",
 )
 def double_four_bar_damped(

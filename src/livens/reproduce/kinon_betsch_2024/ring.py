@@ -135,11 +135,11 @@ def snapshots() -> tuple[Figure, list[Claim]]:
     note=_FORM_NOTE + " The source states that angular momentum is conserved exactly after the load. With quaternions "
     "it is not: the joint force acts at the midpoint of a step, where the mean of two unit quaternions has a norm "
     "below 1, so that the joint is open. The points of application of action and reaction differ, and their moment "
-    "changes the angular momentum; the kinetic energy does not. The hidden constraints drift apart by a mode of the published "
-    "form that joints excite, and the joints open with it. The default form, with the partitioned discrete gradient "
-    "(129) to (131) of the kinetic energy, does not have this mode: half of its smaller change of angular momentum is "
-    "that of the kinetic energy, the other half that of the joints. With directors, for which joint constraints are "
-    "linear, the same scheme conserves angular momentum to round-off.",
+    "changes the angular momentum; the kinetic energy does not. The hidden constraints drift apart by a mode of the "
+    "published form that joints excite, and the joints open with it. The default form, with the partitioned discrete "
+    "gradient (129) to (131) of the kinetic energy, does not have this mode: half of its smaller change of angular "
+    "momentum is that of the kinetic energy, the other half that of the joints. With directors, for which joint "
+    "constraints are linear, the same scheme conserves angular momentum to round-off.",
 )
 @house_style()
 def conserved() -> tuple[Figure, list[Claim]]:

@@ -61,8 +61,8 @@ def _centre(result: Result) -> np.ndarray:
     note="MPL computes the velocity at the end of a step as v1 = 2 v_m - v0. Its component along q, the null space of "
     "the mass matrix, alternates in sign, and so does the energy computed from v; in positions and momenta, MPL and "
     "MPH have the same equations (see figure 13). At h = 0.01 s the midpoint equations of a step have several "
-    "solutions: a rotation by 1.55 rad, which belongs to the motion, and rotations by 4.9, 5.8 and 6.1 rad, which do "
-    "not. A run with one of the latter has energy jumps; a claim tests this.",
+    "solutions: the rotation that belongs to the motion, by less than pi, and larger ones, which do not. A run with "
+    "one of the latter has energy jumps; a claim tests this.",
 )
 @house_style()
 def energies() -> tuple[Figure, list[Claim]]:

@@ -170,10 +170,8 @@ def costs() -> tuple[Figure, list[Claim]]:
     axes.legend(loc="upper right")
     first, second, third = (ratios[label] for label in _CASES if label.startswith("3"))
     claims = [
-        claim_between(
-            "Steps per Jacobian, counted (fewest and most of the six cases): fewest,", min(reuse.values()), 20, 100
-        ),
-        claim_between("most.", max(reuse.values()), 20, 100),
+        claim_between("Steps per Jacobian of VODE, fewest of the six cases,", min(reuse.values()), 20, 100),
+        claim_between("and most.", max(reuse.values()), 20, 100),
         claim_below(
             "The semi-explicit scheme reproduces the cage speed as well as CVODE (error over its range).",
             max(errors.values()),
