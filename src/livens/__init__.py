@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from livens.models.multibody_equations import MultibodyEquations as MultibodyEquations
     from livens.models.nambu import Nambu as Nambu
     from livens.models.point_masses import PointMasses as PointMasses
+    from livens.models.poisson.isospectral import IsospectralFlow as IsospectralFlow
+    from livens.models.poisson.model import Poisson as Poisson
+    from livens.models.poisson.spins import Spins as Spins
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
     from livens.models.sympy_models import from_sympy as from_sympy
@@ -106,18 +109,21 @@ _HOMES = {
     "LivensError": "errors",
     "LivensWarning": "errors",
     "ModelError": "errors",
+    "IsospectralFlow": "models.poisson.isospectral",
     "Multibody": "multibody.multibody",
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
     "OptimalMotion": "transcription.motion",
     "ParetoFront": "transcription.pareto",
     "PointMasses": "models.point_masses",
+    "Poisson": "models.poisson.model",
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
     "Feedback": "run.schedule",
     "Schedule": "run.schedule",
+    "Spins": "models.poisson.spins",
     "StepControl": "run.step_control",
     "System": "models.system",
     "WriteError": "errors",

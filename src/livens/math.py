@@ -22,6 +22,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.lookup_tables import interval_index, lookup
 
 pi: float = float(np.pi)
 #: Decision of a branch on a symbolic condition. Set while all branches of a function are traced; else None.
@@ -298,8 +299,8 @@ def clip(x: object, low: object = None, high: object = None) -> Any:
     return bounded_below if high is None else minimum(bounded_below, high)
 
 
-#: Largest number of points of a table of a symbol: all intervals are selected from at every evaluation.
-MAX_TABLE_POINTS = 256
+#: Largest number of points of a table of a symbol that is a tree of conditions; longer tables are looked up.
+_MAX_TREE_POINTS = 256
 
 
 def interp(x: object, xp: object, fp: object, left: object = None, right: object = None) -> Any:
@@ -310,7 +311,7 @@ def interp(x: object, xp: object, fp: object, left: object = None, right: object
     x : float, Scalar or array_like
         Values to interpolate at.
     xp, fp : array_like of shape (n,)
-        Increasing abscissae and ordinates of the table; at most 256 points if `x` is a Scalar.
+        Increasing abscissae and ordinates of the table.
     left, right : float, optional
         Values before the first and after the last abscissa; by default the first and the last ordinate.
 
@@ -342,7 +343,7 @@ def spline(x: object, xp: object, fp: object, *, method: str = "cubic", derivati
     x : float, Scalar or array_like
         Values to interpolate at.
     xp, fp : array_like of shape (n,)
-        Increasing abscissae and ordinates of the table; at most 256 points if `x` is a Scalar.
+        Increasing abscissae and ordinates of the table.
     method : {"cubic", "monotone", "linear"}, default "cubic"
         Not-a-knot cubic spline, monotone cubic interpolation (PCHIP), or linear interpolation.
     derivative : int, default 0
@@ -418,12 +419,12 @@ def _piecewise_polynomial(x: object, breaks: np.ndarray, pieces: np.ndarray, lef
     breaks = np.append(breaks[:-1], np.nextafter(breaks[-1], np.inf))  # the last point belongs to the table
 
     def symbolic(u: Any) -> Any:
-        if breaks.size > MAX_TABLE_POINTS:
-            raise InputError(
-                f"a table of a symbol may have {MAX_TABLE_POINTS} points, got {breaks.size}: give a function of time "
-                "as an input with lv.Schedule, or take fewer points"
-            )
-        rows = _select_rows(_sx(u), breaks, np.column_stack([origins, coefficients]))
+        table = np.column_stack([origins, coefficients])
+        if breaks.size > _MAX_TREE_POINTS:
+            first = interval_index(_sx(u), breaks) * (size + 1)
+            rows = [lookup(table, first + j) for j in range(size + 1)]
+        else:
+            rows = _select_rows(_sx(u), breaks, table)
         offset, value = _sx(u) - rows[0], rows[1]
         for coefficient in rows[2:]:
             value = value * offset + coefficient

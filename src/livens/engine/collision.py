@@ -41,6 +41,7 @@ class NeighbourListArrays(Struct):
     first_coordinate: I64Array  # first coordinate of the body of a shape
     n_member_coordinates: I64Array  # number of its coordinates
     centre_offset: F64Array
+    has_offset: I64Array  # whether the centre of the bounding sphere is not that of the body
     bounding_radius: F64Array
     group: I64Array
     shape_type: I64Array
@@ -73,6 +74,10 @@ class NeighbourListArrays(Struct):
     cell_head: I64Array
     cell_next: I64Array
     cell_of: I64Array
+    # shapes with contacts of the kernel of spheres: angular velocities, and torques of all contacts
+    is_sphere: I64Array
+    angular_velocity: F64Array
+    torque: F64Array
     # workspace of a pair
     pair_q: F64Array
     pair_v: F64Array
@@ -84,17 +89,16 @@ def _update_centres(t: NeighbourListArrays, q: F64Array) -> float:
     """Update the centres of the bounding spheres; return the largest squared displacement since the last rebuild."""
     d, largest = t.dimension, 0.0
     for i in range(t.n_members):
-        displacement2 = 0.0
+        centre, before, displacement2 = t.x + 3 * i, t.x_at_rebuild + 3 * i, 0.0
+        has_offset = t.has_offset[i]
         for axis in range(d):
-            x = t.centre_offset[3 * i + axis]
+            x = 0.0
             if t.n_member_coordinates[i] > 0:
-                coordinate = t.first_coordinate[i] + axis
-                x = q[coordinate]
-                if t.n_member_coordinates[i] > d:
-                    for j in range(d):
-                        x += t.centre_offset[3 * i + j] * q[coordinate + d * (j + 1)]
-            t.x[3 * i + axis] = x
-            difference = x - t.x_at_rebuild[3 * i + axis]
+                x = q[t.first_coordinate[i] + axis]
+            if has_offset:
+                x = _shifted_centre(t, q, i, axis)
+            centre[axis] = x
+            difference = x - before[axis]
             displacement2 += difference * difference
         if largest == largest and not displacement2 <= largest:  # NaN counts as moved
             largest = displacement2
@@ -102,13 +106,25 @@ def _update_centres(t: NeighbourListArrays, q: F64Array) -> float:
 
 
 @lowered
+def _shifted_centre(t: NeighbourListArrays, q: F64Array, i: int, axis: int) -> float:
+    """Return a coordinate of the centre of a bounding sphere that differs from the centre of the body."""
+    d, offset = t.dimension, t.centre_offset + 3 * i
+    x = offset[axis]
+    if t.n_member_coordinates[i] > 0:
+        coordinate = t.first_coordinate[i] + axis
+        x = q[coordinate]
+        if t.n_member_coordinates[i] > d:
+            for j in range(d):
+                x += offset[j] * q[coordinate + d * (j + 1)]
+    return x
+
+
+@lowered
 def _distance2(t: NeighbourListArrays, i: int, j: int) -> float:
-    """Return the squared distance of two centres."""
-    distance2 = 0.0
-    for axis in range(t.dimension):
-        difference = t.x[3 * i + axis] - t.x[3 * j + axis]
-        distance2 += difference * difference
-    return distance2
+    """Return the squared distance of two centres, whose third coordinate in the plane is zero."""
+    a, b = t.x + 3 * i, t.x + 3 * j
+    x, y, z = a[0] - b[0], a[1] - b[1], a[2] - b[2]
+    return x * x + y * y + z * z
 
 
 @lowered
@@ -215,33 +231,40 @@ def _rebuild_list(t: NeighbourListArrays) -> None:
 
 
 @lowered
-def _rotation_rate(q: F64Array, v: F64Array, w: F64Array) -> None:
-    """Write the angular velocity ``sum d_i x d_i' / 2`` of a body with directors."""
-    w[0], w[1], w[2] = 0.0, 0.0, 0.0
-    for i in range(3, 12, 3):
-        w[0] += 0.5 * (q[i + 1] * v[i + 2] - q[i + 2] * v[i + 1])
-        w[1] += 0.5 * (q[i + 2] * v[i] - q[i] * v[i + 2])
-        w[2] += 0.5 * (q[i] * v[i + 1] - q[i + 1] * v[i])
+def _update_angular_velocities(t: NeighbourListArrays, q: F64Array, v: F64Array) -> None:
+    """Update the angular velocities ``sum d_i x d_i' / 2`` of spheres."""
+    for i in range(t.n_members):
+        if t.is_sphere[i]:
+            x, y, z, c, rate = 0.0, 0.0, 0.0, t.first_coordinate[i], t.angular_velocity + 3 * i
+            for j in range(c + 3, c + 12, 3):
+                x += q[j + 1] * v[j + 2] - q[j + 2] * v[j + 1]
+                y += q[j + 2] * v[j] - q[j] * v[j + 2]
+                z += q[j] * v[j + 1] - q[j + 1] * v[j]
+            rate[0], rate[1], rate[2] = 0.5 * x, 0.5 * y, 0.5 * z
 
 
 @lowered
-def _add_force(force: F64Array, q: F64Array, x: float, y: float, z: float, a: float, b: float, c: float) -> None:
-    """Add a force (x, y, z) at the centre of a body and a torque (a, b, c), as forces on its directors."""
-    force[0] += x
-    force[1] += y
-    force[2] += z
-    for i in range(3, 12, 3):
-        force[i] += 0.5 * (b * q[i + 2] - c * q[i + 1])
-        force[i + 1] += 0.5 * (c * q[i] - a * q[i + 2])
-        force[i + 2] += 0.5 * (a * q[i + 1] - b * q[i])
+def _apply_torques(t: NeighbourListArrays, q: F64Array, force: F64Array) -> None:
+    """Add the torques of spheres as forces on the directors, and reset them."""
+    for i in range(t.n_members):
+        if t.is_sphere[i]:
+            torque, c = t.torque + 3 * i, t.first_coordinate[i]
+            x, y, z = 0.5 * torque[0], 0.5 * torque[1], 0.5 * torque[2]
+            if x != 0.0 or y != 0.0 or z != 0.0:
+                for j in range(c + 3, c + 12, 3):
+                    force[j] += y * q[j + 2] - z * q[j + 1]
+                    force[j + 1] += z * q[j] - x * q[j + 2]
+                    force[j + 2] += x * q[j + 1] - y * q[j]
+                torque[0], torque[1], torque[2] = 0.0, 0.0, 0.0
 
 
 @lowered
 def _eval_spheres(
-    t: NeighbourListArrays, p: F64Array, fa: int, fb: int, q: F64Array, v: F64Array, force: F64Array, terms: F64Array
+    t: NeighbourListArrays, p: F64Array, i: int, j: int, q: F64Array, v: F64Array, force: F64Array, terms: F64Array
 ) -> None:
-    """Evaluate the contact of a sphere with a sphere or a fixed plane; p are the values of `SphereContact`."""
-    x, y, z, reach = q[fa], q[fa + 1], q[fa + 2], p[0]
+    """Evaluate the contact of sphere i with sphere j or a fixed plane j; p are the values of `SphereContact`."""
+    fa, fb, reach = t.first_coordinate[i], t.first_coordinate[j], p[0]
+    x, y, z = q[fa], q[fa + 1], q[fa + 2]
     is_plane = p[7] > 0.0
     nx, ny, nz, gap = p[8], p[9], p[10], 0.0
     if is_plane:
@@ -250,20 +273,21 @@ def _eval_spheres(
         nx, ny, nz = x - q[fb], y - q[fb + 1], z - q[fb + 2]
         distance = sqrt(nx * nx + ny * ny + nz * nz + 1e-60)
         gap = distance - p[1] - reach
-        nx, ny, nz = nx / distance, ny / distance, nz / distance
+        inverse = 1.0 / distance
+        nx, ny, nz = nx * inverse, ny * inverse, nz * inverse
     if gap < 0.0:
-        depth, w = -gap, t.pair_out
+        depth = -gap
         elastic = p[2] * depth
         if p[6] != 1.0:
             elastic *= sqrt(depth)
         # relative velocity at the contact point, at the distances arm and other_arm from the centres
         arm, other_arm = reach + gap / 2, p[1] + gap / 2
-        _rotation_rate(q + fa, v + fa, w)
+        w = t.angular_velocity + 3 * i
         sx = v[fa] - arm * (w[1] * nz - w[2] * ny)
         sy = v[fa + 1] - arm * (w[2] * nx - w[0] * nz)
         sz = v[fa + 2] - arm * (w[0] * ny - w[1] * nx)
         if not is_plane:
-            _rotation_rate(q + fb, v + fb, w)
+            w = t.angular_velocity + 3 * j
             sx -= v[fb] + other_arm * (w[1] * nz - w[2] * ny)
             sy -= v[fb + 1] + other_arm * (w[2] * nx - w[0] * nz)
             sz -= v[fb + 2] + other_arm * (w[0] * ny - w[1] * nx)
@@ -280,9 +304,21 @@ def _eval_spheres(
         # torque of friction at unit distance: n x friction
         a, b, c = ny * sz - nz * sy, nz * sx - nx * sz, nx * sy - ny * sx
         x, y, z = normal_force * nx + sx, normal_force * ny + sy, normal_force * nz + sz
-        _add_force(force + fa, q + fa, x, y, z, -arm * a, -arm * b, -arm * c)
+        total, torque = force + fa, t.torque + 3 * i
+        total[0] += x
+        total[1] += y
+        total[2] += z
+        torque[0] -= arm * a
+        torque[1] -= arm * b
+        torque[2] -= arm * c
         if not is_plane:
-            _add_force(force + fb, q + fb, -x, -y, -z, -other_arm * a, -other_arm * b, -other_arm * c)
+            total, torque = force + fb, t.torque + 3 * j
+            total[0] -= x
+            total[1] -= y
+            total[2] -= z
+            torque[0] -= other_arm * a
+            torque[1] -= other_arm * b
+            torque[2] -= other_arm * c
         terms[0] += elastic * depth / (p[6] + 1.0)
         terms[1] += (elastic - normal_force) * rate
         terms[2] += friction * square
@@ -290,7 +326,8 @@ def _eval_spheres(
 
 @lowered
 def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array, force: F64Array) -> None:
-    """Evaluate the contact forces of a pair."""
+    """Evaluate the contact forces of a pair with overlapping bounding spheres."""
+    t.counters[N_OVERLAPS] += 1
     pair = t.shape_type[i] * t.n_types + t.shape_type[j]
     energy_terms = t.n_coordinates + t.n_energy_terms * t.group[i]
     for s in range(t.pair_kernel_ptr[pair], t.pair_kernel_ptr[pair + 1]):
@@ -304,7 +341,7 @@ def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array,
             t.first_coordinate[b],
         )
         if not t.kernel[s]:
-            _eval_spheres(t, t.pair_parameters + t.parameter_ptr[s], fa, fb, q, v, force, force + energy_terms)
+            _eval_spheres(t, t.pair_parameters + t.parameter_ptr[s], a, b, q, v, force, force + energy_terms)
             continue
         for e in range(na):
             t.pair_q[e], t.pair_v[e] = q[fa + e], v[fa + e]
@@ -322,11 +359,8 @@ def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array,
 @lowered
 def _spheres_overlap(t: NeighbourListArrays, i: int, j: int) -> bool:
     """Return True if the bounding spheres of two shapes overlap."""
-    t.counters[N_TESTS] += 1
     contact_distance = t.bounding_radius[i] + t.bounding_radius[j]
-    overlaps = not _distance2(t, i, j) > contact_distance * contact_distance
-    t.counters[N_OVERLAPS] += overlaps
-    return overlaps
+    return not _distance2(t, i, j) > contact_distance * contact_distance
 
 
 @lowered
@@ -342,13 +376,8 @@ def _overlaps_large(t: NeighbourListArrays, i: int, w: int) -> bool:
 @lowered
 def _below_plane(t: NeighbourListArrays, plane: int, i: int) -> bool:
     """Return True if the bounding sphere of a shape reaches below a plane."""
-    height = -t.planes[4 * plane + 3]
-    for axis in range(t.dimension):
-        height += t.planes[4 * plane + axis] * t.x[3 * i + axis]
-    t.counters[N_TESTS] += 1
-    overlaps = not height > t.bounding_radius[i]
-    t.counters[N_OVERLAPS] += overlaps
-    return overlaps
+    normal, x = t.planes + 4 * plane, t.x + 3 * i
+    return not normal[0] * x[0] + normal[1] * x[1] + normal[2] * x[2] - normal[3] > t.bounding_radius[i]
 
 
 @lowered
@@ -360,24 +389,30 @@ def contact_forces(q: F64Array, v: F64Array, time: F64Array, t: NeighbourListArr
     if t.counters[N_PAIRS] < 0 or not 4.0 * displacement2 <= t.skin * t.skin or not t.counters[N_REBUILDS]:
         _rebuild_list(t)
     is_full = t.counters[N_PAIRS] < 0
+    _update_angular_velocities(t, q, v)
     for i in range(t.n_members):
         if is_full and t.cell_of[i] >= 0:  # the list has overflowed
             for n in range(t.n_small):
                 j = t.small[n]
+                t.counters[N_TESTS] += j > i
                 if j > i and _spheres_overlap(t, i, j) and _is_pair_allowed(t, i, j):
                     _eval_pair(t, i, j, q, v, force)
         elif t.cell_of[i] >= 0:
+            t.counters[N_TESTS] += t.neighbour_ptr[i + 1] - t.neighbour_ptr[i]
             for n in range(t.neighbour_ptr[i], t.neighbour_ptr[i + 1]):
                 j = t.neighbours[n]
                 if _spheres_overlap(t, i, j):
                     _eval_pair(t, i, j, q, v, force)
+        is_small = t.cell_of[i] >= 0
+        t.counters[N_TESTS] += t.n_large
         for n in range(t.n_large):
             w = t.large[n]
             # a large and a small shape are paired once; two large shapes where the first one is i
-            if (t.cell_of[i] >= 0 or w > i) and w != i:
+            if (is_small or w > i) and _overlaps_large(t, i, w):
                 a, b = min(i, w), max(i, w)
-                if _is_pair_allowed(t, a, b) and _overlaps_large(t, i, w):
+                if _is_pair_allowed(t, a, b):
                     _eval_pair(t, a, b, q, v, force)
+    _apply_torques(t, q, force)
 
 
 compile_unit(contact_forces)
@@ -405,6 +440,12 @@ def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[Ne
                 pair_parameters.append(row)
                 offset += row.size
             kernel_ptr.append(len(functions))
+    sphere_classes = {
+        shape_class
+        for pair, points in detected.pair_points.items()
+        if any(point.sphere is not None for point in points)
+        for shape_class in pair
+    }
     large = set(detected.unbounded)
     small = [i for i in range(n_members) if i not in large]
     excluded_ptr, excluded = _excluded_pairs(detected)
@@ -425,6 +466,7 @@ def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[Ne
         first_coordinate=_integers([member.first_dof for member in members]),
         n_member_coordinates=_integers([member.n_dofs for member in members]),
         centre_offset=centre_offset,
+        has_offset=_integers(centre_offset.any(axis=1)),
         bounding_radius=np.array([member.bounding_radius for member in members]),
         group=_integers([*(member.group for member in members), len(detected.groups) - 1]),
         shape_type=_integers([member.shape_class for member in members]),
@@ -453,6 +495,9 @@ def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[Ne
         cell_head=np.empty(_CELLS_PER_MEMBER * n_members + 9, dtype=np.int64),
         cell_next=np.full(n_members, -1, dtype=np.int64),
         cell_of=np.full(n_members, -1, dtype=np.int64),
+        is_sphere=_integers([member.n_dofs > 0 and member.shape_class in sphere_classes for member in members]),
+        angular_velocity=np.zeros(3 * n_members),
+        torque=np.zeros(3 * n_members),
         pair_q=np.zeros(2 * width + 1),
         pair_v=np.zeros(2 * width + 1),
         pair_out=np.zeros(2 * width + len(ENERGY_TERMS)),

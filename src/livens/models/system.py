@@ -470,6 +470,10 @@ class System(SystemProperties, Model):
     def default_scheme(self) -> str:  # type: ignore[override]
         return "lie-em" if self.frames else "livens-em"
 
+    @property
+    def assembly_size(self) -> int:
+        return self.n + self.m
+
     def symmetry_generator(self, name: str) -> ca.Function:
         """Return the generator of a named symmetry.
 

@@ -11,9 +11,9 @@ from livens import math as m
 from livens import scaling
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.models.penalty_contact import PenaltyContact
 from livens.models.problem import Problem
 from livens.models.system import System
+from livens.multibody.contacts.penalty_contact import PenaltyContact
 from livens.problems import problem
 from livens.scene import shapes
 from livens.types import ScalarLike, Vector

@@ -70,6 +70,13 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "damping": "Hunt-Crossley damping in s/m",
         "stiffness": "stiffness of the contacts in N/m",
     },
+    "four-dimensional-body": {"weights": "second moments of the body along its four axes"},
+    "lotka-volterra": {"hunters": "initial number of hunters", "prey": "initial number of prey"},
+    "spin-chain": {
+        "N": "number of spins",
+        "anisotropy": "energy of a spin along the axis of easy magnetisation",
+        "exchange": "energy of parallel neighbours",
+    },
     "beam-bari": {"n": "number of segments", "released": "whether the beam is released from its static deflection"},
     "beam-slider-crank": {"damping": "proportional damping of the material in s"},
     "bouncing-ball": {"damping": "Hunt-Crossley damping in s/m", "height": "initial height in m"},

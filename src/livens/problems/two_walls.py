@@ -9,8 +9,8 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.models.penalty_contact import smoothed_step_function
 from livens.models.problem import Problem
+from livens.models.smoothed_steps import smoothed_step_function
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes

@@ -33,7 +33,7 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     if plan.control is None or estimated is None:
         return plan.h
     if estimated.doubling_order:
-        return _trial_step_size(plan, compiled, initial)
+        return _trial_step_size(plan, compiled, initial, estimated.order)
     if "tolerances" not in plan.cache:
         plan.cache["tolerances"] = plan.control.tolerances(estimated.names)
     absolute, relative = plan.cache["tolerances"]
@@ -50,7 +50,7 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     return float(min(_RELATIVE_CHANGE * max(size, 1.0) / speed, _MAX_SPAN_FRACTION * span, plan.control.largest))
 
 
-def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
+def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState, order: int) -> float:
     """Return a first step whose error is near the tolerance, by trial steps with an error estimate."""
     span = plan.t_end - plan.t0
     assert plan.control is not None
@@ -65,7 +65,7 @@ def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) 
             steps = stepper.advance(state, _TRIAL_STEPS, policy, controller_state)
             error = max(float(controller_state[0]["norm"]), 1e-10)
             allowed = min(
-                float(controller_state[0]["last"]) * (SETPOINT / error) ** 0.5,
+                float(controller_state[0]["last"]) * (SETPOINT / error) ** (1 / (order + 1)),
                 float(np.min(steps.step_sizes, initial=np.inf)) if controller_state[0]["failures"] else np.inf,
             )
             if steps.failure is not None:

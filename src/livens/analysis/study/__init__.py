@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from livens.analysis.study.order import Fit, fit_order
     from livens.analysis.study.stability import Lyapunov, PeriodicOrbit, lyapunov, periodic_orbit
     from livens.analysis.study.stable_steps import LongestStep, longest_step
-    from livens.analysis.study.structure_defects import reversibility_defect, symplecticity_defect
+    from livens.analysis.study.structure_defects import (
+        poisson_defect,
+        reversibility_defect,
+        symplecticity_defect,
+    )
     from livens.analysis.study.sweeps import Sweep, sweep
     from livens.analysis.study.table_files import write_table
     from livens.analysis.study.truncated_newton import TruncatedNewtonRun, truncated_newton
@@ -50,6 +54,7 @@ _MODULES = {
     "modified_energy": "backward_error",
     "optimise": "optimisation",
     "periodic_orbit": "stability",
+    "poisson_defect": "structure_defects",
     "reversibility_defect": "structure_defects",
     "sweep": "sweeps",
     "symplecticity_defect": "structure_defects",
@@ -82,6 +87,7 @@ __all__ = [
     "modified_energy",
     "optimise",
     "periodic_orbit",
+    "poisson_defect",
     "reversibility_defect",
     "sweep",
     "symplecticity_defect",

@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 
 from livens.engine.codegen import code_cache
 from livens.engine.lru_cache import LruCache
+from livens.lookup_tables import registered_tables
 from livens.progress import report_item
 
 #: Number of functions compiled in this process (not loaded from the disk cache), for tests.
@@ -163,6 +164,8 @@ def recorded_ir() -> Iterator[dict[str, str]]:
 
 
 def _load(key_text: str, make_ir: Callable[[], str], name: str, opt_level: int, run_passes: bool) -> NativeCode:
+    for table in registered_tables():
+        llvm.add_symbol(table.symbol, table.values.ctypes.data)
     record = _ir_record.get()
     if record is not None:
         record[name] = make_ir()

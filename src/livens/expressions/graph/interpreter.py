@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import casadi as ca
+
+from livens.lookup_tables import LOOKUP_OPERATION, operate_lookup
 
 Value = TypeVar("Value")
 
@@ -15,7 +17,17 @@ NAMES: dict[int, str] = {code: name for name, code in OPS.items()}
 #: Binary operators; all other arithmetic instructions are unary.
 BINARY = frozenset(
     "ADD SUB MUL DIV POW CONSTPOW LT LE EQ NE AND OR FMOD COPYSIGN IF_ELSE_ZERO FMIN FMAX ATAN2 HYPOT REMAINDER".split()
-)
+) | {LOOKUP_OPERATION}
+
+#: Number of arguments of a look-up: index, and number of the table.
+_LOOKUP_ARGUMENTS = 2
+
+
+def operate(name: str, *operands: Any) -> Any:
+    """Return the CasADi expression of one operation by its name."""
+    if name == LOOKUP_OPERATION:
+        return operate_lookup(*operands)
+    return ca.SX.unary(OPS[name], *operands) if len(operands) == 1 else ca.SX.binary(OPS[name], *operands)
 
 
 def interpret(
@@ -39,6 +51,8 @@ def interpret(
             outputs[o[0]][o[1]] = work[i[0]]
         elif code == ca.OP_CONST:
             work[o[0]] = constant(function.instruction_constant(k))
+        elif code == ca.OP_CALL and len(i) > _LOOKUP_ARGUMENTS:  # derivative of a look-up
+            work.update({j: constant(0.0) for j in o})
         else:
             name = NAMES[code]
             operands = i[:2] if name in BINARY else i[:1]

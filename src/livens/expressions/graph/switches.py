@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.expressions.graph.interpreter import OPS, interpret
+from livens.expressions.graph.interpreter import interpret, operate
 
 #: Samples of the time interval in which sign changes of switching functions are located, and bisections of each.
 _SAMPLES, _BISECTIONS = 20_001, 60
@@ -50,7 +50,7 @@ def switching_functions(symbols: Sequence[Any], expression: Any) -> list[Any]:
             switching.append(a)
         elif name in _INTEGER:
             switching.append(ca.sin(ca.pi * (a if b is None else a / b)))
-        return ca.SX.unary(OPS[name], a) if b is None else ca.SX.binary(OPS[name], a, b)
+        return operate(name, a) if b is None else operate(name, a, b)
 
     function = ca.Function("f", list(symbols), [ca.densify(expression)])
     interpret(function, [[s.nz[j] for j in range(s.nnz())] for s in symbols], ca.SX, apply)
