@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from livens.models import port_hamiltonian as port_hamiltonian
     from livens.models import symmetry as symmetry
     from livens.models.constrained_hamiltonian import ConstrainedHamiltonian as ConstrainedHamiltonian
+    from livens.models.discrete_lagrangian import DiscreteLagrangian as DiscreteLagrangian
     from livens.models.element import Element as Element
     from livens.models.element import of_invariants as of_invariants
     from livens.models.external_force import ExternalForce as ExternalForce
@@ -97,6 +98,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ExternalForce": "models.external_force",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
+    "DiscreteLagrangian": "models.discrete_lagrangian",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events.event",

@@ -113,6 +113,14 @@ def measured(name):
         swing = lv.PortHamiltonian("q p", H=lambda x: x[1] ** 2 - m.cos(x[0]), J=[[0, 1], [-1, 0]])
         equations.append(scheme.equations(swing).to_single_graph())
         reversibility.append(there_and_back(swing, scheme))
+    if scheme.formulations == ("discrete Lagrangian",):
+        action = lv.DiscreteLagrangian(
+            "x y", lagrangian=lambda q0, q1, h: kinetic((q1 - q0) / h) * h - h * steep(q0) - h * shallow(q0)
+        )
+        given = dict(q=[0.6, -0.4], p=[0.5, 0.7], h=H)
+        symplecticity.append(lv.study.symplecticity_defect(action, scheme, **given))
+        reversibility.append(lv.study.reversibility_defect(action, scheme, **given))
+        equations.append(scheme.equations(action).to_single_graph())
     if scheme.formulations in (("spins",), ("isospectral",)):
         bodies = [lv.Spins(2, hamiltonian=lambda s: s[0] @ s[1] + s[0, 0] ** 2 * s[1, 1])]
         bodies.append(lv.IsospectralFlow(2, hamiltonian=lambda W: W[0, 0] ** 2 + W[0, 1] * W[1, 0] ** 2))

@@ -26,6 +26,7 @@ RESULT_VARIABLES = {
     "newton_iterations": ResultVariable("Newton corrections of the step that ends at t", unit="1"),
     "supplied_energy": ResultVariable("work of forces and moving constraints since the start", unit="J"),
     "dissipated_energy": ResultVariable("energy dissipated since the start", unit="J"),
+    "discrete_energy": ResultVariable("discrete energy of the step that ends at t", unit="J"),
     "fictive_time": ResultVariable("the time that the steps divide equally"),
     "stages": ResultVariable("stages of the step that ends at t", unit="1"),
     "step_density": ResultVariable("steps per unit time, relative to equal steps"),

@@ -200,6 +200,8 @@ class System(SystemProperties, Model):
         self.quantities: dict[str, Quantity] = {}
         #: Default treatment of redundant constraints in a run: "error" or "auto".
         self.redundancy_policy = "error"
+        #: Pairs of bounding spheres of bodies in contact, checked for tunnelling during a run.
+        self.swept_pairs: tuple[Any, ...] = ()
         #: Constraints of the joints of a spanning tree of bodies, which are independent.
         self.tree_constraints: Callable[[], Sequence[int]] = tuple
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.

@@ -30,8 +30,9 @@ def angle_rate_constraint(angles: ModelFunction, rates: ModelFunction) -> AngleR
 
     ``angles`` is a function of q and k that returns cosine and sine of each angle, at most quadratic in q: a list of
     numbers, or a list of one list per angle. Of three numbers per angle the cosine is the length of the first two.
-    ``rates`` is a function of ``w q v t k``, affine in the rates w of the angles and in v. Energy-momentum schemes satisfy the
-    constraint for the exact increments of the angles, over any number of revolutions: gears accumulate no error.
+    ``rates`` is a function of ``w q v t k``, affine in the rates w of the angles and in v. Energy-momentum schemes
+    satisfy the constraint for the exact increments of the angles, over any number of revolutions: gears accumulate no
+    error.
     """
     return AngleRateConstraint(angles, rates)
 

@@ -182,3 +182,26 @@ def rate_drive(
 def torsion_damper(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the Rayleigh function ``damping/2 rate^2`` of a torsion damper."""
     return of_invariants(joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * joint_rate(w, u, True) ** 2)
+
+
+@functools.cache
+def polynomial_spring(a: Parametrisation, b: Parametrisation, rotational: bool) -> InvariantForm:
+    """Return the potential of the force ``-sum k_i x^(i+1)``, x: joint coordinate from its rest value."""
+
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
+        x = joint_coordinate(w, k, rotational) - k.rest
+        return sum(coefficient / (i + 2) * x ** (i + 2) for i, coefficient in enumerate(k.stiffness))
+
+    return of_invariants(joint_invariants(a, b, rotational), energy)
+
+
+@functools.cache
+def polynomial_damper(a: Parametrisation, b: Parametrisation, rotational: bool) -> InvariantForm:
+    """Return the Rayleigh function of the force ``-sum d_i |r|^i r``, r: rate of the joint coordinate."""
+
+    def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> Any:
+        rate = joint_rate(w, u, rotational)
+        powers = [rate**2, m.abs(rate) * rate**2, rate**4]
+        return sum(coefficient / (i + 2) * powers[i] for i, coefficient in enumerate(k.viscosity))
+
+    return of_invariants(joint_invariants(a, b, rotational), dissipation)

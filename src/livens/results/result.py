@@ -94,6 +94,7 @@ class Result:
     supplied_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     dissipated_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     fictive_time: np.ndarray = _Variable()  # type: ignore[assignment]
+    discrete_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     step_density: np.ndarray = _Variable()  # type: ignore[assignment]
     stages: np.ndarray = _Variable()  # type: ignore[assignment]
     q_0: np.ndarray = _Variable()  # type: ignore[assignment]

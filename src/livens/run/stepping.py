@@ -246,7 +246,10 @@ class AdaptiveStepping:
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
         self._k, self._breakpoints = plan.k, _breakpoints(plan, plan.k)
-        self._location = SwitchLocation(plan, layout)
+        location = plan.cache.get("switch location")
+        if location is None or location.layout is not layout:
+            location = plan.cache["switch location"] = SwitchLocation(plan, layout)
+        self._location: SwitchLocation = location
         #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
         self._h_switch, self._h_over = 0.0, 0.0
         #: Indices of the switching functions that change their signs in that step.

@@ -1,5 +1,7 @@
 """Every pair of shapes against closed forms: depth, normal, point, force, at random poses of both bodies."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from scipy.spatial.transform import Rotation
 import livens as lv
 from livens import contacts
 from livens import math as m
+from livens.errors import LivensWarning
 from livens.expressions.parameters import ParameterNamespace
 from livens.models.equations_of_motion import equations_of_motion
 
@@ -623,3 +626,25 @@ def test_forces_of_new_pairs_are_differences_of_their_gap(pair):
         step = 1e-6 * np.eye(q.size)[i]
         difference = float(energy(q + step, zero, zero, 0, k)) - float(energy(q - step, zero, zero, 0, k))
         assert force[i] == pytest.approx(-difference / 2e-6, abs=1e-3 * np.abs(force).max() * 1e-2 + 1e-4)
+
+
+def bullet(force, offset=0.0, radius=0.01):
+    """A ball that a force drives past or against another one, slowly at first."""
+    mb = lv.Multibody()
+    ball = mb.sphere("ball", at=[0, 0, 0], radius=radius, mass=1.0)
+    target = mb.sphere("target", at=[0.8, offset, 0], radius=radius, mass=1.0)
+    mb.wrench("drive", ball, force=[force, 0, 0])
+    mb.contact(ball, target, stiffness=1e9, name="pair")
+    return mb
+
+
+def test_pairs_that_pass_within_a_step_are_reported():
+    """A force makes the ball as fast as 0.13 m in a step: it passes the target between two steps."""
+    with pytest.warns(LivensWarning, match=r"pair: 'ball' and 'target' may have passed .* at t = 0\.012"):
+        run = bullet(1e4).simulate(t_end=0.02, h=1e-3)
+    assert run["target.velocity"][-1, 0] == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LivensWarning)
+        bullet(1e4, offset=0.03).simulate(t_end=0.02, h=1e-3)  # it misses
+        hit = bullet(1e4).simulate(t_end=0.02, h=1e-5)
+    assert hit["target.velocity"][-1, 0] > 100.0

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from livens.analysis.study.comparison import Comparison, compare
     from livens.analysis.study.convergence import Convergence, converge, work_precision
     from livens.analysis.study.fitting import ParameterFit, fit
+    from livens.analysis.study.modified_hamiltonian import (
+        ModifiedHamiltonian,
+        modified_hamiltonian,
+        modified_matrix,
+    )
     from livens.analysis.study.monte_carlo import Uncertainty, uncertainty
     from livens.analysis.study.optimisation import Optimum, optimise
     from livens.analysis.study.order import Fit, fit_order
@@ -39,6 +44,7 @@ _MODULES = {
     "LongestStep": "stable_steps",
     "Lyapunov": "stability",
     "ModifiedEnergy": "backward_error",
+    "ModifiedHamiltonian": "modified_hamiltonian",
     "Optimum": "optimisation",
     "ParameterFit": "fitting",
     "PeriodicOrbit": "stability",
@@ -52,6 +58,8 @@ _MODULES = {
     "longest_step": "stable_steps",
     "lyapunov": "stability",
     "modified_energy": "backward_error",
+    "modified_hamiltonian": "modified_hamiltonian",
+    "modified_matrix": "modified_hamiltonian",
     "optimise": "optimisation",
     "periodic_orbit": "stability",
     "poisson_defect": "structure_defects",
@@ -72,6 +80,7 @@ __all__ = [
     "LongestStep",
     "Lyapunov",
     "ModifiedEnergy",
+    "ModifiedHamiltonian",
     "Optimum",
     "ParameterFit",
     "PeriodicOrbit",
@@ -85,6 +94,8 @@ __all__ = [
     "longest_step",
     "lyapunov",
     "modified_energy",
+    "modified_hamiltonian",
+    "modified_matrix",
     "optimise",
     "periodic_orbit",
     "poisson_defect",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import casadi as ca
 
 from livens.engine.codegen.instruction_schedule import schedule
-from livens.engine.codegen.jit import vector_library_width
+from livens.engine.codegen.jit import literal, vector_library_width
 from livens.expressions.graph.interpreter import interpret
 from livens.expressions.graph.roundoff import LIBM_OPS
 from livens.lookup_tables import LOOKUP_OPERATION, symbol_name
@@ -39,11 +39,6 @@ _VECTOR_LETTER = {2: "b", 4: "d", 8: "e"}
 _BLOCK_LINES = 300
 #: Compiler barrier: forces reloads from memory instead of register spills. Emits no instruction.
 _BARRIER = 'call void asm sideeffect "", "~{memory}"()'
-
-
-def literal(value: float) -> str:
-    """Return a double as an LLVM literal, bit for bit."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 ZERO, ONE, MINUS_ONE = literal(0.0), literal(1.0), literal(-1.0)

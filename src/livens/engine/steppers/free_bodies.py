@@ -11,11 +11,12 @@ import numpy as np
 from livens.engine.arrays import aligned_zeros, offsets
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import state_update_kernel
-from livens.engine.collision import NeighbourList, contact_forces
 from livens.engine.collision import NeighbourListArrays as ContactNumbers
+from livens.engine.collision import contact_forces
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
+from livens.engine.neighbour_list import NeighbourList
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,

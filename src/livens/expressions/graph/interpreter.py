@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import casadi as ca
 
-from livens.lookup_tables import LOOKUP_OPERATION, operate_lookup
+from livens.lookup_tables import LOOKUP_OPERATION, operate_lookup, registered_tables
 
 Value = TypeVar("Value")
 
@@ -58,3 +58,17 @@ def interpret(
             operands = i[:2] if name in BINARY else i[:1]
             work[o[0]] = apply(name, *(work[j] for j in operands))
     return outputs
+
+
+def common_subexpressions(expressions: Any) -> Any:
+    """Eliminate common subexpressions of an expression or a list of expressions.
+
+    Expressions with look-ups are returned unchanged: CasADi compares the arrays of all pairs of calls.
+    """
+    if registered_tables():
+        outputs = expressions if isinstance(expressions, list) else [expressions]
+        symbols = ca.symvar(ca.veccat(*outputs))
+        function = ca.Function("f", symbols, outputs)
+        if any(function.instruction_id(i) == ca.OP_CALL for i in range(function.n_instructions())):
+            return expressions
+    return ca.cse(expressions)

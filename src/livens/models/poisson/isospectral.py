@@ -64,7 +64,7 @@ class IsospectralFlow(DescriptorModel):
 
     type_label = "isospectral flow"
     formulations = ("isospectral", "descriptor")
-    default_scheme = "isospectral-midpoint"  # type: ignore[assignment]
+    default_scheme = "isospectral-midpoint"
 
     def __init__(
         self,

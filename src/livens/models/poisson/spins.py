@@ -184,7 +184,7 @@ class Spins(Poisson):
         return "spherical-midpoint"
 
     @property
-    def is_ode(self) -> bool:  # type: ignore[override]
+    def is_ode(self) -> bool:
         return True
 
     @property
@@ -203,7 +203,7 @@ class Spins(Poisson):
         self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         check_initial_value_names(initial_values, ("x0",), "spin system")
-        initial = initial_values.get("x0")
+        initial: Any = initial_values.get("x0")
         try:
             if np.shape(initial) == (self.count, 3):
                 initial = np.asarray(initial, dtype=float).ravel()
@@ -280,7 +280,7 @@ def _energy_group(
     if role == "spin_energy":
         arguments = {"s": spins[0]}
     trace = FunctionTracer({**arguments, "k": ParameterNamespace(named)}, verb="return")
-    energy = trace(role, function, (), [*arguments, "k"])
+    energy = trace(role, function, (), "".join([*arguments, "k"]))
     v, t = ca.SX.sym("v", n), ca.SX.sym("t")
     model = ElementType(q, v, t, k, (), ca.SX(0), energy, ca.SX(0), ca.SX(n, 1), ca.SX(0, 1), {})
     each = np.arange(count)[:, None]

@@ -1,8 +1,8 @@
 """Composition of several dofs between two bodies into one joint, as the links in between have no mass.
 
 Supported are mutually orthogonal slides before or after hinges with successively orthogonal axes that intersect in a
-point, and a slide and a hinge with a common axis. This includes cylindrical, universal, spherical and planar joints, sliding
-tables, and three slides.
+point, and a slide and a hinge with a common axis. This includes cylindrical, universal, spherical and planar joints,
+sliding tables, and three slides.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def compose_joint(link: Link, chain: Sequence[JointDof]) -> CompositeJoint:
     if len(hinges) + 3 * len(balls) > 3 or len(slides) > 3:
         raise _unsupported_error(link, chain, "more than three slides, or more than three hinges")
     coaxial = len(slides) == len(hinges) == 1 and _parallel(slides[0].axis, hinges[0].axis)
-    if slides and not coaxial and list(chain) == [*hinges, *slides]:  # seen from the second body, slides come first
+    if slides and hinges and not coaxial and list(chain) == [*hinges, *slides]:
+        # seen from the second body, slides come first
         reversed_chain = [replace(dof, axis=-dof.axis) for dof in reversed(chain)]
         return replace(compose_joint(link, reversed_chain), is_reversed=True)
     if not coaxial and list(chain) != [*slides, *hinges, *balls]:

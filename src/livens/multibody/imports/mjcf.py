@@ -179,7 +179,10 @@ class _Reader:
             self.spring_dampers.append((dof, float(time_constant), float(damping_ratio)))
         convert = settings.angle if is_rotational else float
         reference = convert(node.number("ref", 0.0))
-        dof.stiffness, dof.damping = node.not_negative("stiffness", 0.0), node.not_negative("damping", 0.0)
+        dof.stiffness, dof.higher_stiffness = _polynomial(node, "stiffness")
+        dof.damping, dof.higher_damping = _polynomial(node, "damping")
+        if dof_type not in ("hinge", "slide") and (dof.higher_stiffness or dof.higher_damping):
+            node.refuse(f"polynomials of stiffness or damping of a {dof_type} joint are not supported")
         dof.rest = convert(node.number("springref", 0.0)) - reference
         dof.armature, dof.friction = node.not_negative("armature", 0.0), node.not_negative("frictionloss", 0.0)
         ends = node.numbers("range", 2)
@@ -197,6 +200,14 @@ class _Reader:
                 f"the joint '{name}' is measured from its reference pose: MuJoCo's value {reference:g} (ref) is 0 here"
             )
         link.dofs.append(dof)
+
+
+def _polynomial(node: XmlNode, name: str) -> tuple[float, tuple[float, ...]]:
+    """Return the first and the higher coefficients of a stiffness or damping."""
+    first, *higher = (float(x) for x in node.numbers(name, (1, 2, 3), np.zeros(1)))
+    if first < 0:
+        raise node.error(f"{name} must not be negative, got {first:g}")
+    return first, tuple(higher) if any(higher) else ()
 
 
 def _gravity(root: XmlNode) -> np.ndarray:

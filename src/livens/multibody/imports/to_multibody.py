@@ -11,7 +11,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.multibody import body_drag, sliding_joint_forces, spherical_joint_forces
+from livens.multibody import body_drag, joint_forces, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
 from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
@@ -270,7 +270,7 @@ class MultibodyBuilder:
                 if chain_dof.has_passive_forces and chain_dof.dof_type != "free":
                     chain_dof.node.refuse(
                         "stiffness, damping, armature and frictionloss are not supported in a joint without a single "
-                        "coordinate (free joint, three hinges that are not normal; ball joint: armature and frictionloss)"
+                        "coordinate (free joint, hinges that are not normal; ball joint: armature and frictionloss)"
                     )
             else:
                 self._add_passive_forces(chain_dof, self.joints[chain_dof.name])
@@ -278,6 +278,13 @@ class MultibodyBuilder:
     def _add_passive_forces(self, dof: JointDof, joint: Joint) -> None:
         """Add the passive forces of one dof: spring, damper, friction, armature and limit."""
         mb, is_rotational = self.mb, dof.is_rotational
+        if dof.higher_stiffness or dof.higher_damping:
+            self._add_polynomial_forces(dof, joint)
+            dof = dataclasses.replace(
+                dof,
+                stiffness=0.0 if dof.higher_stiffness else dof.stiffness,
+                damping=0.0 if dof.higher_damping else dof.damping,
+            )
         if dof.stiffness:
             name = f"{joint.name} spring"
             if is_rotational:
@@ -308,6 +315,22 @@ class MultibodyBuilder:
             else:
                 lower, upper = dof.range
                 mb.limit(f"{joint.name} limit", joint, lower=lower, upper=upper, stiffness=self.limit_stiffness)
+
+    def _add_polynomial_forces(self, dof: JointDof, joint: Joint) -> None:
+        """Add a spring or damper whose force is a polynomial of the joint coordinate or of its rate."""
+        sides = joint.a, joint.b, dof.is_rotational
+        if dof.higher_stiffness:
+            parameters: dict[str, Any] = dict(stiffness=np.array([dof.stiffness, *dof.higher_stiffness]), rest=dof.rest)
+            if dof.is_rotational:
+                parameters["angle_branch"] = joint_forces.ZERO_BRANCH
+            name, law = f"{joint.name} spring", joint_forces.polynomial_spring(*sides)
+            spring = joint.force_element(name, parameters, potential=law)
+            element = self.mb._add_force_element(name, spring)
+            self.mb._register_joint_output(joint, dof.is_rotational, element)
+        if dof.higher_damping:
+            viscosity = dict(viscosity=np.array([dof.damping, *dof.higher_damping]))
+            name, loss = f"{joint.name} damper", joint_forces.polynomial_damper(*sides)
+            self.mb._add_force_element(name, joint.force_element(name, viscosity, dissipation=loss))
 
     def _add_ball_joint_forces(self, dof: JointDof, joint: Joint) -> None:
         """Add a spring on the relative rotation angle, relaxed in the reference configuration, and a damper."""
