@@ -30,6 +30,10 @@ RESULT_VARIABLES = {
     "fictive_time": ResultVariable("the time that the steps divide equally"),
     "stages": ResultVariable("stages of the step that ends at t", unit="1"),
     "step_density": ResultVariable("steps per unit time, relative to equal steps"),
+    "q_0": ResultVariable("coordinates of the first copy of a doubled phase space", "coordinate"),
+    "p_0": ResultVariable("momenta of the first copy of a doubled phase space", "coordinate"),
+    "q_1": ResultVariable("coordinates of the second copy of a doubled phase space", "coordinate"),
+    "p_1": ResultVariable("momenta of the second copy of a doubled phase space", "coordinate"),
 }
 #: Variables of every run, independent of the model.
 MANDATORY = ("t", "step_size", "newton_iterations")

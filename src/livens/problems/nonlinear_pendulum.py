@@ -24,6 +24,7 @@ def pendulum_visual(q: Vector) -> list[shapes.Shape]:
     "nonlinear-pendulum",
     summary="pendulum in its angle: one coordinate, no constraint",
     source="Modin 2009, 2.9.6",
+    source_run="implicit-euler and symplectic-euler, h = 0.1 s",
     scheme="livens-em",
 )
 def nonlinear_pendulum(theta0: float = np.pi / 2) -> Problem:

@@ -109,8 +109,15 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "push": "initial rate of the first domino in rad/s",
         "spacing": "distance of the dominoes in m",
     },
-    "double-four-bar": {"speed": "initial speed of the upper bars in m/s"},
-    "double-four-bar-damped": {"eta": "damping constant of the dampers in N s/m"},
+    "double-four-bar": {
+        "speed": "initial speed of the upper bars in m/s",
+        "start": "consistent, or published: the start of the figures of Kinon et al. 2023",
+    },
+    "double-four-bar-damped": {
+        "eta": "damping constant of the dampers in N s/m",
+        "speed": "initial speed of the upper bars in m/s",
+        "start": "consistent, or published: the start of the figures of Kinon et al. 2023",
+    },
     "double-four-bar-multibody": {"N": "number of linkages"},
     "double-pendulum": {
         "kappa": "viscosity of the surrounding medium",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from livens.analysis.study.sweeps import Sweep, sweep
     from livens.analysis.study.table_files import write_table
+    from livens.analysis.study.truncated_newton import TruncatedNewtonRun, truncated_newton
 
 #: Modules of the public names, imported on first access.
 _MODULES = {
@@ -48,6 +49,7 @@ _MODULES = {
     "ParameterFit": "fitting",
     "PeriodicOrbit": "stability",
     "Sweep": "sweeps",
+    "TruncatedNewtonRun": "truncated_newton",
     "Uncertainty": "monte_carlo",
     "compare": "comparison",
     "converge": "convergence",
@@ -65,6 +67,7 @@ _MODULES = {
     "sweep": "sweeps",
     "symplecticity_defect": "structure_defects",
     "to_accuracy": "accuracy",
+    "truncated_newton": "truncated_newton",
     "uncertainty": "monte_carlo",
     "work_precision": "convergence",
     "write_table": "table_files",
@@ -82,6 +85,7 @@ __all__ = [
     "ParameterFit",
     "PeriodicOrbit",
     "Sweep",
+    "TruncatedNewtonRun",
     "Uncertainty",
     "compare",
     "converge",
@@ -99,6 +103,7 @@ __all__ = [
     "sweep",
     "symplecticity_defect",
     "to_accuracy",
+    "truncated_newton",
     "uncertainty",
     "work_precision",
     "write_table",

@@ -13,11 +13,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import lapack
 
 from livens.engine.compiled_step import CompiledStep
 from livens.errors import InputError
 from livens.expressions.evaluate import Evaluator
+from livens.models import lapack
 from livens.models.base import InitialState
 from livens.models.descriptor import DescriptorModel
 from livens.models.equations_of_motion import equations_of_motion
