@@ -61,8 +61,8 @@ class FlowSplitting(Scheme):
         probe = Probe([x, model.view.t, k], seed=17, fixed={2: model.parameter_vector()})
         total = ca.SX.zeros(x.numel())
         for i, flow in enumerate(self._traced(model)):
-            there = flow(x, h, t, k)
-            function = ca.Function("flow", [x, h, t, k], [there, ca.jacobian(there, h), flow(there, -h, t + h, k)])
+            moved = flow(x, h, t, k)
+            function = ca.Function("flow", [x, h, t, k], [moved, ca.jacobian(moved, h), flow(moved, -h, t + h, k)])
             at_zero = function(x, 0, model.view.t, k)
             returned = function(x, 0.05, model.view.t, k)[2]
             if probe.is_zero(at_zero[0] - x, 1 + ca.fabs(x), _TOLERANCE) is False:
