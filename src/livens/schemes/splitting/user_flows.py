@@ -80,7 +80,7 @@ class FlowSplitting(Scheme):
         x, h, t, k = ca.SX.sym("x", n), ca.SX.sym("h"), ca.SX.sym("t"), ca.SX.sym("k", model.parameter_count)
         named = ParameterNamespace(model.model_parameters.unpack_symbols(k))
         trace = FunctionTracer({"x": x, "h": from_casadi(h)[0], "t": t, "k": named}, verb="return")
-        functions = []
+        functions: list[Any] = []
         for i, flow in enumerate(self.flows):
             role = f"flow {i + 1}"
             value = trace.check_shape(role, trace.trace(role, flow, _FLOW_ARGUMENTS), (n,))
