@@ -1,4 +1,4 @@
-"""Weakly damped oscillators (Modin and Soederlind 2011; Modin 2009, 1.1): the rate of decay of geometric integrators."""
+"""Weakly damped oscillators (Modin and Soederlind 2011; Modin 2009, 1.1): the decay of geometric integrators."""
 
 import numpy as np
 import pytest
