@@ -168,7 +168,10 @@ class System(SystemProperties, Model):
             elements = [Element(range(self.n), **element_arguments, **functions)]
             quaternions = visual = None  # now declared by the element
         elif any(f is not None for f in functions.values()) or constraint_names is not None:
-            raise ModelError("give either model functions or elements, not both")
+            raise ModelError(
+                "give either model functions or elements, not both: add further functions as an element, such as "
+                "lv.Element(coordinates, potential=...)"
+            )
         if not elements:
             raise ModelError("a system needs at least one element")
         if invalid := [element for element in elements if not isinstance(element, Element)]:
@@ -468,6 +471,10 @@ class System(SystemProperties, Model):
     @property
     def default_scheme(self) -> str:  # type: ignore[override]
         return "lie-em" if self.frames else "livens-em"
+
+    @property
+    def assembly_size(self) -> int:
+        return self.n + self.m
 
     def symmetry_generator(self, name: str) -> ca.Function:
         """Return the generator of a named symmetry.

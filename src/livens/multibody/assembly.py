@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import block_diag
 
 from livens import math as m
 from livens.errors import InputError
@@ -360,7 +359,11 @@ def _target_expression(target: InitialCondition, q: Vector, v: Vector) -> list[S
 
 
 def _spatial_rotation(R: np.ndarray) -> np.ndarray:
-    return R if R.shape == (3, 3) else block_diag(R, 1.0)
+    if R.shape == (3, 3):
+        return R
+    rotation = np.eye(3)
+    rotation[:2, :2] = R
+    return rotation
 
 
 def _mass_whitening(mass: np.ndarray) -> np.ndarray:

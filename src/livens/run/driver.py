@@ -18,7 +18,7 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.record import EventRecord, RunInfo, RunRecord, Statistics
 from livens.results.recorder import Recorder
 from livens.results.result import Result
-from livens.run.drift_monitor import DriftMonitor
+from livens.run.drift_monitor import DriftMonitor, varied_parameters
 from livens.run.events.actions import apply_action
 from livens.run.events.detection import EventDetector
 from livens.run.events.event import Event, may_accumulate
@@ -90,7 +90,7 @@ class Run:
                 f"scheme '{plan.scheme.name}' uses fixed steps in fictive time: events with actions are not supported"
             )
         self._plan, self._compiled, self._info = plan, compiled, info
-        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier)
+        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier, varied_parameters(plan))
         self._observers: tuple[StepObserver, ...] = (self._monitor, recorder)
         self._event_detector = (
             EventDetector(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None

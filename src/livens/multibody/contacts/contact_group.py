@@ -11,6 +11,7 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
+from livens.expressions.graph.interpreter import common_subexpressions
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.models.contact_detection import (
     ENERGY_TERMS,
@@ -200,7 +201,7 @@ class ContactGroup:
                 dissipative_force = ca.gradient(m.to_casadi(dissipation), v)
                 force, power = force - dissipative_force, ca.dot(dissipative_force, v)
             dissipated.append(power)
-        out = ca.cse(ca.densify(ca.vertcat(force, stored, *dissipated)))
+        out = common_subexpressions(ca.densify(ca.vertcat(force, stored, *dissipated)))
         return ca.Function("touch", [q, v, k], [out]), ca.Function("gap", [q, v, k], [m.to_casadi(gap)])
 
     def sphere_contact(
