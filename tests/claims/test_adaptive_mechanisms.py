@@ -390,12 +390,14 @@ def test_there_and_back(model, start, scheme, scaling):
     np.testing.assert_allclose(sizes[1], sizes[0][::-1], rtol=0, atol=round_off)
 
 
-@pytest.mark.parametrize("scaling", [lambda q: 1 / (2 + q[2] / 4), lambda v: 1 / (1 + v @ v) ** 0.5])
+@pytest.mark.parametrize(
+    "scaling", [lambda q: 1 / (2 + q[2] / 4), lambda v: 1 / (1 + v @ v) ** 0.5, lv.scaling.curvature(1.0, 1.0)]
+)
 def test_reversible_steps_have_order_two(scaling):
     chain = PointChain(4, 2)
     exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)
     errors, sizes = [], []
-    for h in (0.004, 0.002, 0.001):
+    for h in (0.004, 0.002, 0.001, 0.0005):
         run = lv.simulate(
             chain.system, chain.q0, chain.v0, adaptive="reversible", h=h, t_end=1.0, project=True,
             scaling=scaling,
@@ -496,3 +498,40 @@ def test_reversible_steps_with_forces_and_drives(scaling, element, velocity_leve
     assert run.step_size[1:-1].max() > 1.05 * run.step_size[1:-1].min()
     fine = mb.simulate(h=2e-4, **options)
     np.testing.assert_allclose(run.q[-1], fine.q[-1], atol=2e-3)
+
+
+def driven_oscillator(damping):
+    return lv.PortHamiltonian(
+        "q p",
+        H=lambda x: x[1] ** 2 / 2 + x[0] ** 4,
+        J=[[0, 1], [-1, 0]],
+        R=lambda k: [[0, 0], [0, k.d]],
+        B=[[0], [1]],
+        u=lambda t: [0.3 * lv.math.sin(t)],
+        parameters=dict(d=damping),
+    )
+
+
+@pytest.mark.parametrize("scaling", [lambda x: (1 + 12 * x[0] ** 2) ** -0.5, lv.scaling.speed(1.0)])
+@pytest.mark.parametrize("damping", [0.0, 0.1])
+def test_reversible_steps_of_port_hamiltonian_systems(scaling, damping):
+    """The power balance is exact, and the order that of the discrete gradient; the reference is DOP853."""
+
+    def rate(t, x):
+        return [x[1], -4 * x[0] ** 3 - damping * x[1] + 0.3 * np.sin(t)]
+
+    exact = solve_ivp(rate, (0, 5), [1.5, 0.0], method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    errors, sizes = [], []
+    for h in (0.04, 0.02, 0.01, 0.005):
+        options = dict(scheme="discrete-gradient-pair", adaptive="reversible", scaling=scaling, h=h, t_end=5.0)
+        run = lv.simulate(driven_oscillator(damping), x0=[1.5, 0.0], **options)
+        assert run.summary.max_energy_drift < 1e-12 and run.step_size[1:-1].max() > 2 * run.step_size[1:-1].min()
+        errors.append(np.max(np.abs(run.x[-1] - exact)))
+        sizes.append(5.0 / run.statistics.steps)
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("options", [{"tolerance": 1e-4}, {"adaptive": "reversible"}, {"control": lv.StepControl()}])
+def test_ensembles_take_equal_steps(options):
+    with pytest.raises(lv.errors.CallError, match="share their step size; simulate them one by one"):
+        lv.ensemble(PENDULUM, [UPRIGHT["q0"]] * 2, [UPRIGHT["v0"]] * 2, h=0.01, t_end=1.0, **options)

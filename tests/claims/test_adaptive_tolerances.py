@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_adaptive_mechanisms import PointChain
+from test_adaptive_mechanisms import SCHEMES, PointChain
 
 import livens as lv
 
@@ -71,3 +71,17 @@ def test_tolerance_below_round_off():
         lv.simulate(problem, t_end=0.2, tolerance=1e-11)
     with pytest.raises(lv.InputError, match="the tolerance 1e-13 is below the round-off"):
         lv.simulate(problem, t_end=0.2, tolerance=1e-13)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_order_by_mean_step_size(scheme):
+    """Errors against DOP853 over the mean step size of runs with a tolerance: order 2."""
+    chain = PointChain(3, 2)
+    exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)[:6]
+    errors, sizes = [], []
+    for tolerance in (1e-5, 1e-6, 1e-7, 1e-8, 1e-9):
+        options = dict(scheme=scheme, t_end=1.0, tolerance=tolerance, project=True)
+        run = lv.simulate(chain.system, chain.q0, chain.v0, **options)
+        errors.append(np.max(np.abs(run.q[-1] - exact)))
+        sizes.append(1.0 / run.statistics.steps)
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(2, abs=0.15)
