@@ -15,6 +15,7 @@ from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.run.plan import Plan
 from livens.run.startup import start_integration
+from livens.validation import all_finite
 
 #: Relative change of the state in the first step.
 _RELATIVE_CHANGE = 0.01
@@ -41,7 +42,7 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
         plan.cache["tolerances"] = plan.control.tolerances(estimated.names)
     absolute, relative = plan.cache["tolerances"]
     state, rate = _state_and_rate(plan, compiled, initial)
-    if state.size != absolute.size or not np.all(np.isfinite(rate)):
+    if state.size != absolute.size or not all_finite(rate):
         return plan.h
     with np.errstate(all="ignore"):
         allowed = absolute + relative * np.abs(state)
