@@ -164,7 +164,7 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
 def _link_motions(mb: lv.Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Return position, rotation, velocity and angular velocity of the frames of links, in space."""
     index = {name: i for i, name in enumerate(mb.system.coordinates)}
-    motions = {}
+    motions: dict[str, tuple[np.ndarray, ...]] = {}
     for body in mb.bodies.values():
         part = [index[str(c)] for c in body.coordinates]
         if len(part) != 12:

@@ -346,7 +346,11 @@ class _EqualityActuatorReader:
         terms = self.fixed_tendons[node.name]
         reference = self._reference_length(terms)
         springs = node.numbers("springlength", (1, 2), np.array([-1.0]))
-        rest = (0.0, 0.0) if springs[0] == -1 else (float(springs[0]) - reference, float(springs[-1]) - reference)
+        if springs[0] == -1:  # the length where the springs of the joints are relaxed
+            joint_rest = {dof.name: dof.rest for dof in self.robot.dofs()}
+            rest = (sum(weight * joint_rest[joint] for joint, weight in terms),) * 2
+        else:
+            rest = float(springs[0]) - reference, float(springs[-1]) - reference
         ends = None if limits is None else (float(limits[0]) - reference, float(limits[1]) - reference)
         forces = numbers["stiffness"], rest, numbers["damping"], numbers["armature"]
         self.robot.tendon_forces.append(TendonForces(node.name, terms, *forces, ends, node))

@@ -264,10 +264,10 @@ class MultibodyBuilder:
             for measured in composite.coordinates:
                 dof, bodies = measured.dof, (first, second) if measured.is_forward else (second, first)
                 name = self._unique_name(dof.name, "joint")
-                axes = measured.axes, dof.is_rotational, measured.last_axis
-                mb.joint_coordinates[name] = self.joints[dof.name] = JointCoordinate(
-                    name, *bodies, composite.point, *axes
+                coordinate = JointCoordinate(
+                    name, *bodies, composite.point, measured.axes, dof.is_rotational, measured.last_axis
                 )
+                mb.joint_coordinates[name] = self.joints[dof.name] = coordinate
         for chain_dof in chain:
             if chain_dof.name not in self.joints:
                 self.non_scalar_joints.add(chain_dof.name)
