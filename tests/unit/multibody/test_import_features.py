@@ -197,6 +197,22 @@ def test_fixed_tendons_with_forces_and_actuators_move_as_in_mujoco(forces, tmp_p
     assert abs(data.qpos[0]) > 1
 
 
+def test_replicas_are_those_of_mujoco():
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_path(str(FOLDER / "replicas.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    mb = lv.Multibody.from_mjcf(FOLDER / "replicas.xml")
+    assert list(mb.bodies) == [model.body(i).name for i in range(1, model.nbody)]
+    assert list(mb.joints) == [model.joint(i).name for i in range(model.njnt)]
+    for i, body in enumerate(mb.bodies.values(), 1):
+        assert body.reference_position == pytest.approx(data.xipos[i], abs=1e-12)
+    matrix = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, matrix)
+    assert mb.mass_matrix({}) == pytest.approx(matrix, abs=1e-12)
+    assert mb.simulate(h=0.01, t_end=0.1, parameters={"push": 1.0})["shoulder-1.angle"][-1] > 0
+
+
 # -- mesh inertia -----------------------------------------------------------------------------------------------------
 def _cube():
     vertices = [[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)]
