@@ -207,17 +207,17 @@ def register_inputs(system: System, inputs: Mapping[str, Input]) -> None:
         system.parameter_table.aliases[name] = value
 
 
-def register_angle_branches(system: System, pairs: Sequence[tuple[Joint, Element]]) -> None:
-    """Register the continuous angles that elements in joints depend on."""
-    if not pairs:
+def register_angle_branches(system: System, uses: Sequence[tuple[Joint, Element, str]]) -> None:
+    """Register the continuous angles that elements depend on: joint, element, and its parameter of the branch."""
+    if not uses:
         return
     element_index = {id(element): i for i, element in enumerate(system.elements)}
     coordinate_index = {name: i for i, name in enumerate(system.coordinates)}
     starts: dict[str, list[int]] = {}
-    joints = {joint.name: joint for joint, _ in pairs}
-    for joint, element in pairs:
+    joints = {joint.name: joint for joint, *_ in uses}
+    for joint, element, parameter in uses:
         offset = system.element_parameters[element_index[id(element)]][system.model_parameters.size]
-        start = _parameter_slice(element.parameters, "angle_branch", offset).start
+        start = _parameter_slice(element.parameters, parameter, offset).start
         starts.setdefault(joint.name, []).append(start)
     q = ca.SX.sym("q", system.n)
     angles = [
@@ -227,12 +227,12 @@ def register_angle_branches(system: System, pairs: Sequence[tuple[Joint, Element
     system.angle_branches = AngleBranches(tuple(joints), q, ca.vertcat(*angles), tuple(map(tuple, starts.values())))
 
 
-def set_initial_branches(pairs: Sequence[tuple[Joint, Element]], conditions: Sequence[InitialCondition]) -> None:
+def set_initial_branches(uses: Sequence[tuple[Joint, Element, str]], conditions: Sequence[InitialCondition]) -> None:
     """Set the branches of continuous angles to the initial angles of their joints."""
     targets = {id(c.component): float(c.value[0]) for c in conditions if c.quantity == "angle"}
-    for joint, element in pairs:
+    for joint, element, parameter in uses:
         branch = branch_parameters(targets.get(id(joint), 0.0))
-        element.parameters.values["angle_branch"] = np.array(branch)
+        element.parameters.values[parameter] = np.array(branch)
 
 
 def _parameter_slice(parameters: Parameters, name: str, offset: int) -> slice:
