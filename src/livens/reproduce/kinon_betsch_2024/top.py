@@ -162,7 +162,8 @@ def centre_of_mass() -> tuple[Figure, list[Claim]]:
     "not at the midpoint of a step, where |q| < 1; this is the curve 'MPH, (139)'. With the inverse of the mass matrix "
     "at the point of evaluation, as in hamilton-midpoint, MPH has the same equations in (q, p) as MPL, because "
     "q_m . v_m = 0 cancels the augmented term: the two agree and are more accurate than EML. In both cases MPH is more "
-    "accurate than EMH.",
+    "accurate than EMH. The code that the source cites (metis 1.1.1) has a third form, the inverse in the equation of "
+    "q and the derivative of (139) in that of p, whose error at h = 0.001 s is 6.7e-3, above that of EMH.",
 )
 @house_style()
 def convergence() -> tuple[Figure, list[Claim]]:
