@@ -22,8 +22,8 @@ from livens.engine.codegen.step_kernels import (
     state_update_kernel,
 )
 from livens.engine.codegen.unrolled_lu import PivotOrder
-from livens.engine.collision import NeighbourList
 from livens.engine.lru_cache import LruCache
+from livens.engine.neighbour_list import NeighbourList
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
@@ -242,7 +242,7 @@ class CompiledStep:
         n = model.n
         return ErrorEstimateInfo(
             model.coordinates,
-            scheme.order - 1,
+            scheme.order,
             (-1,) * n,
             False,
             _DOUBLING_MAX_GROWTH,

@@ -31,6 +31,7 @@ from livens.run.sampled_control import SampledControllers, SamplingStepper
 from livens.run.startup import chunk_size, make_stepper, start_integration
 from livens.run.step_control import step_limit_message
 from livens.run.stepping import make_stepping
+from livens.run.tunnelling import TunnellingMonitor
 
 #: Occurrences of an acting event within one step after which the run fails as an event loop.
 _MAX_EVENTS_PER_STEP = 20
@@ -94,6 +95,8 @@ class Run:
         self._event_detector = (
             EventDetector(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
         )
+        pairs = getattr(plan.model, "swept_pairs", ())
+        self._tunnelling = TunnellingMonitor(pairs, compiled.layout["q"]) if pairs else None
         self._stepping = make_stepping(plan, compiled.layout)
         controllers = getattr(plan.model, "controllers", ())
         self._controllers = SampledControllers(plan, controllers, compiled.layout) if controllers else None
@@ -446,6 +449,8 @@ class Run:
             failure = StepFailure(0.0, 0.0, nonfinite, f"the {nonfinite} is no longer finite", size)
             steps = steps.truncated(n_valid, failure)
             self._monitor.observe(steps, regular)
+        if self._tunnelling is not None:
+            self._tunnelling.observe(steps)
         self._recorder.observe(steps, regular)
         statistics, cost = self.statistics, self._stepper.statistics
         statistics.newton_iterations += int(np.add.reduce(steps.newton_iterations))

@@ -32,6 +32,8 @@ _AT_ONCE, _MAX_AT_ONCE = 1000.0, 3
 _MAX_DOUBLINGS = 8
 #: Number of steps of the first chunk after a switch; it doubles with every chunk without a switch.
 _CHUNK_AFTER_SWITCH = 16
+#: Parts of the controller state that hold for the whole run, also after an event.
+KEPT_AT_RESTART = {"size", "failures", "unsolved", "reference_speed"}
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -244,7 +246,10 @@ class AdaptiveStepping:
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
         self._k, self._breakpoints = plan.k, _breakpoints(plan, plan.k)
-        self._location = SwitchLocation(plan, layout)
+        location = plan.cache.get("switch location")
+        if location is None or location.layout is not layout:
+            location = plan.cache["switch location"] = SwitchLocation(plan, layout)
+        self._location: SwitchLocation = location
         #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
         self._h_switch, self._h_over = 0.0, 0.0
         #: Indices of the switching functions that change their signs in that step.
@@ -427,7 +432,7 @@ class AdaptiveStepping:
         self._end_reached, self._h_switch, self._h_over = False, 0.0, 0.0
 
     def _forget_last_steps(self) -> None:
-        for name in set(CONTROLLER_STATE.names or ()) - {"size", "failures", "unsolved"}:
+        for name in set(CONTROLLER_STATE.names or ()) - KEPT_AT_RESTART:
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:

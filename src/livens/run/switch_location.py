@@ -72,7 +72,7 @@ class SwitchLocation:
     """
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
-        self._layout, self._model = layout, plan.model
+        self.layout, self._model = layout, plan.model
         #: True if the state contains multipliers or algebraic variables.
         self.is_constrained = any(layout.sizes.get(name, 0) for name in ("multipliers", "y"))
         self._samples = _SAMPLES if {"q", "v"} <= set(layout.sizes) else ()
@@ -156,8 +156,8 @@ class SwitchLocation:
     def _interpolated(self, states: np.ndarray, h: np.ndarray, fraction: float) -> np.ndarray:
         """Return states within steps: cubic polynomials for q, linear ones for all other variables."""
         inner = (1 - fraction) * states[:-1] + fraction * states[1:]
-        q, v, rest = states[:, self._layout["q"]], states[:, self._layout["v"]], 1 - fraction
-        inner[:, self._layout["q"]] = (
+        q, v, rest = states[:, self.layout["q"]], states[:, self.layout["v"]], 1 - fraction
+        inner[:, self.layout["q"]] = (
             (1 + 2 * fraction) * rest**2 * q[:-1]
             + fraction**2 * (1 + 2 * rest) * q[1:]
             + h[:, None] * fraction * rest * (rest * v[:-1] - fraction * v[1:])

@@ -189,6 +189,11 @@ def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():
     assert conservation.conservation_rows(run)[0].deviation == pytest.approx(run.summary.max_energy_drift)
 
 
+def test_a_stiff_beam_at_rest_is_no_explosion():
+    run = lv.simulate(lv.problems.load("45-degree-bend", force=0.0), t_end=20.0)
+    assert run.status == "complete" and np.abs(run.q - run.q[0]).max() < 1e-10
+
+
 def test_rest_and_work_are_no_explosions():
     """A motion of the size of round-off, and energy that comes in through a force."""
     lv.simulate(PENDULUM, [0.0, -1.0], [0.0, 0.0], scheme="livens-em", h=0.1, t_end=100.0)
