@@ -3,8 +3,8 @@
     python benchmarks/robots/corpus.py [--only PATTERN] [--compare] [--out FILE] [--folder FOLDER]
 
 Files are read from the installed packages `example-robot-data`, `gymnasium`, `dm_control`, `robosuite`, `brax`,
-`pybullet` and `rtb-data`, as far as they are there; `--folder` names a folder into which their wheels are unpacked, as
-by `pip install --no-deps --target`. A URDF counts if Pinocchio reads it and its mass matrix is regular;
+`pybullet` and `rtb-data`, as far as they are there, and from `--folder`, into which their wheels are unpacked, as by
+`pip install --no-deps --target`; it comes first. A URDF counts if Pinocchio reads it and its mass matrix is regular;
 an MJCF counts if MuJoCo compiles it and it has degrees of freedom. A file loads if livens reads it with all that
 changes the motion; `inertia="balance"` is used for inertia tensors that no body can have. "lenient" counts files that
 load with `strict=False` as well, which ignores some content and lists it in `import_warnings`.
@@ -21,7 +21,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -44,7 +44,7 @@ PACKAGES = {
 #: Processor seconds after which a file counts as not loaded.
 TIME_LIMIT = 60
 #: Number of bodies up to which accelerations are compared: the equations are dense here.
-MAX_COMPARED_BODIES = 80
+MAX_COMPARED_BODIES = 130
 
 
 def site_packages() -> Path:
@@ -54,10 +54,11 @@ def site_packages() -> Path:
     return Path(spec.origin).parents[1]
 
 
-def files(root: Path) -> Iterator[tuple[str, Path]]:
-    """Iterate over the URDF and XML files of all packages in a folder."""
+def files(roots: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    """Iterate over the URDF and XML files of all packages, each in the first folder that contains it."""
     for package, folder in PACKAGES.items():
-        for path in sorted((root / folder).rglob("*")):
+        root = next((root for root in roots if (root / folder).is_dir()), None)
+        for path in [] if root is None else sorted((root / folder).rglob("*")):
             if path.suffix in (".urdf", ".xml") and path.is_file():
                 yield package, path
 
@@ -86,13 +87,15 @@ def load(path: Path, strict: bool = True) -> lv.Multibody:
     return read(path, inertia="balance", strict=strict)
 
 
-def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the accelerations of the link frames, without damping and friction of joints."""
+def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray, urdf: bool) -> dict[str, np.ndarray]:
+    """Return the accelerations of the link frames, without friction of joints, and for URDF without damping."""
     from livens.models.equations_of_motion import equations_of_motion
 
     system = mb.system
     removed = {
-        name: 0.0 for name in system.parameters if re.search(r" damper.viscosity$| friction.(level|static)$", name)
+        name: 0.0
+        for name in system.parameters
+        if re.search(r" friction.(level|static)$", name) or (urdf and name.endswith(" damper.viscosity"))
     }
     k, view = system.parameter_vector(removed), equations_of_motion(system)
     matrix, rhs = (np.asarray(view.evaluator(part)(q, v, 0.0, k)[0]) for part in view.kkt_system)
@@ -109,8 +112,8 @@ def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, n
 def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | str:
     """Return the largest relative difference of accelerations at random joint positions and rates.
 
-    Models with loops or with joints without a single coordinate are compared at rest, at the position of the file;
-    models with a free base at this position, and the base at rest.
+    Bases and ball joints of MJCF files are compared in motion as well. Models with closed loops are compared at rest,
+    at the position of the file.
     """
     if len(mb.bodies) > MAX_COMPARED_BODIES:
         return "large"
@@ -118,15 +121,22 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
     joints |= mb.joint_coordinates
     scalar = {name: joint for name, joint in joints.items() if joint.joint_type.angle or joint.joint_type.slide}
     followers = {joint for coupling in mb.couplings.values() for joint, _, _ in coupling.terms[1:]}
-    at_rest = any(joint.element is not None and name not in scalar for name, joint in mb.connections.items())
+    model, at_rest = None, False
+    if path.suffix != ".urdf":
+        import mujoco
+
+        model = mujoco.MjModel.from_xml_path(str(path))
+        loops = {int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD)}
+        at_rest = bool(loops & set(model.eq_type[model.eq_active0 == 1].tolist()))
     hung = {joint.body_b.name for joint in mb.connections.values()}
-    free = [body for name, body in mb.bodies.items() if name not in hung]
-    for body in free if not at_rest else ():
-        mb.initial(body, velocity=[0, 0, 0], omega=[0, 0, 0])
+    free = [body for name, body in mb.bodies.items() if name not in hung and not name.endswith(" rotor")]
+    for body in free:
+        size = 0.0 if at_rest else 1.0
+        mb.initial(body, velocity=size * rng.normal(size=3), omega=size * rng.normal(size=3), required=False)
     for name, joint in scalar.items():
         if joint in followers or (not at_rest and f"{name} drive" in mb.system.quantities):
             continue
-        position = 0.0 if at_rest or free else 0.3 * rng.normal()
+        position = 0.0 if at_rest else 0.3 * rng.normal()
         rate = 0.0 if at_rest else rng.normal()
         with contextlib.suppress(lv.LivensError):  # a second target of a joint that another one determines
             if joint.joint_type.angle:
@@ -142,13 +152,30 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
             state[name] = float(joint.angle(q[rows])), float(joint.angle_rate(q[rows], v[rows]))
         else:
             state[name] = float(joint.displacement(q[rows])), float(joint.displacement_rate(q[rows], v[rows]))
-    reference = _pinocchio(path, state) if path.suffix == ".urdf" else _mujoco(path, state)
-    ours = accelerations(mb, q, v)
+    reference = _pinocchio(path, state) if model is None else _mujoco(model, state, _link_motions(mb, q, v))
+    ours = accelerations(mb, q, v, urdf=model is None)
     common = [name for name in ours if name in reference]
     if not common:
         return "no common frames"
     scale = max([1.0, *(float(np.abs(reference[name]).max()) for name in common)])  # in m/s^2
     return max(float(np.abs(ours[name] - reference[name]).max()) / scale for name in common)
+
+
+def _link_motions(mb: lv.Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
+    """Return position, rotation, velocity and angular velocity of the frames of links, in space."""
+    index = {name: i for i, name in enumerate(mb.system.coordinates)}
+    motions = {}
+    for body in mb.bodies.values():
+        part = [index[str(c)] for c in body.coordinates]
+        if len(part) != 12:
+            continue
+        (x, D), (x_dot, D_dot) = ((z[part[:3]], z[part[3:]].reshape(3, 3).T) for z in (q, v))
+        spin = D_dot @ D.T
+        omega = np.array([spin[2, 1], spin[0, 2], spin[1, 0]])
+        for name, marker in body.markers.items():
+            X = marker.local_position
+            motions[body.name if name == "origin" else name] = x + D @ X, D @ marker.axes, x_dot + D_dot @ X, omega
+    return motions
 
 
 def _solve(M: np.ndarray, force: np.ndarray, J: np.ndarray) -> np.ndarray:
@@ -198,22 +225,45 @@ def _pinocchio(path: Path, state: dict[str, tuple[float, float]]) -> dict[str, n
     }
 
 
-def _mujoco(path: Path, state: dict[str, tuple[float, float]]) -> dict[str, np.ndarray]:
+def _mujoco(
+    model: Any, state: dict[str, tuple[float, float]], motions: dict[str, tuple[np.ndarray, ...]]
+) -> dict[str, np.ndarray]:
     import mujoco
 
-    model = mujoco.MjModel.from_xml_path(str(path))
     bits = mujoco.mjtDisableBit
     model.opt.disableflags |= bits.mjDSBL_CONTACT | bits.mjDSBL_LIMIT | bits.mjDSBL_FRICTIONLOSS
-    model.dof_damping[:] = 0.0
     data = mujoco.MjData(model)
+    several: list[tuple[int, int, int, int]] = []
     for joint in range(model.njnt):
         body = model.body(model.jnt_bodyid[joint])
         number = joint - int(body.jntadr[0])
         name = model.joint(joint).name or f"{body.name}_joint" + (f"_{number + 1}" if number else "")
         name = name if name in state else f"{name} joint"  # the name of a body as well
-        if name in state and int(model.jnt_type[joint]) >= int(mujoco.mjtJoint.mjJNT_SLIDE):
-            data.qpos[model.jnt_qposadr[joint]] += state[name][0]
-            data.qvel[model.jnt_dofadr[joint]] = state[name][1]
+        at, dof, kind = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint]), int(model.jnt_type[joint])
+        if kind < int(mujoco.mjtJoint.mjJNT_SLIDE):
+            several.append((kind, int(body.id), at, dof))
+        elif name in state:
+            data.qpos[at] += state[name][0]
+            data.qvel[dof] = state[name][1]
+    for kind, number, at, dof in several:
+        name = model.body(number).name or f"body {number}"
+        if name not in motions:
+            continue
+        position, rotation, velocity, omega = motions[name]
+        parent_rotation, parent_omega = np.eye(3), np.zeros(3)
+        if kind == int(mujoco.mjtJoint.mjJNT_FREE):
+            data.qpos[at : at + 3], data.qvel[dof : dof + 3] = position, velocity
+            at, dof = at + 3, dof + 3
+        else:
+            parent = model.body(model.body_parentid[number]).name
+            turned, quaternion = np.zeros(9), model.body_quat[number]
+            mujoco.mju_quat2Mat(turned, quaternion)
+            parent_rotation = turned.reshape(3, 3)
+            if parent in motions:
+                parent_rotation, parent_omega = motions[parent][1] @ parent_rotation, motions[parent][3]
+        relative = np.zeros(4)
+        mujoco.mju_mat2Quat(relative, (parent_rotation.T @ rotation).ravel())
+        data.qpos[at : at + 4], data.qvel[dof : dof + 3] = relative, rotation.T @ (omega - parent_omega)
     mujoco.mj_forward(model, data)
     M = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, M)
@@ -243,16 +293,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="regular expression of paths")
     parser.add_argument("--compare", action="store_true", help="compare accelerations as well")
     parser.add_argument("--out", default="", help="file for one JSON line per model")
-    parser.add_argument("--folder", type=Path, default=site_packages(), help="folder of the unpacked wheels")
+    parser.add_argument("--folder", type=Path, help="folder of unpacked wheels")
     options = parser.parse_args()
     counts: dict[tuple[str, str], list[int]] = collections.defaultdict(lambda: [0, 0, 0])
     reasons: collections.Counter[str] = collections.Counter()
     examples: dict[str, str] = {}
     signal.signal(signal.SIGVTALRM, _expired)
     lines, differences, named = [], dict[str, float](), list[str]()
-    for package, path in files(options.folder):
+    roots = [*([options.folder.resolve()] if options.folder else []), site_packages()]
+    for package, path in files(roots):
         if not re.search(options.only, str(path)):
             continue
+        label = next(str(path.relative_to(root)) for root in roots if path.is_relative_to(root))
         try:
             if not reference_moves(path):
                 continue
@@ -289,13 +341,13 @@ def main() -> None:
         )
         balanced = not error and any("mean moments" in note for note in mb.import_warnings)
         if isinstance(difference, float) and difference >= 1e-9 and balanced:
-            named.append(str(path.relative_to(options.folder)))
+            named.append(label)
         elif isinstance(difference, float):
-            differences[str(path.relative_to(options.folder))] = difference
+            differences[label] = difference
         if error:
             reason = re.sub(r"'[^']*'", "'..'", re.sub(r"[-+0-9.e]+", "#", error.partition(": ")[2]))[:110]
             reasons[f"{path.suffix[1:]} {reason}"] += 1
-            examples.setdefault(f"{path.suffix[1:]} {reason}", str(path.relative_to(options.folder)))
+            examples.setdefault(f"{path.suffix[1:]} {reason}", label)
     if options.out:
         Path(options.out).write_text("\n".join(lines) + "\n")
     for (package, kind), (movable, loaded, lenient) in sorted(counts.items()):

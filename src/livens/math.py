@@ -22,6 +22,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.lookup_tables import interval_index, lookup
 
 pi: float = float(np.pi)
 #: Decision of a branch on a symbolic condition. Set while all branches of a function are traced; else None.
@@ -298,8 +299,8 @@ def clip(x: object, low: object = None, high: object = None) -> Any:
     return bounded_below if high is None else minimum(bounded_below, high)
 
 
-#: Largest number of points of a table of a symbol: all intervals are selected from at every evaluation.
-MAX_TABLE_POINTS = 256
+#: Largest number of points of a table of a symbol that is a tree of conditions; longer tables are looked up.
+_MAX_TREE_POINTS = 256
 
 
 def interp(x: object, xp: object, fp: object, left: object = None, right: object = None) -> Any:
@@ -310,7 +311,7 @@ def interp(x: object, xp: object, fp: object, left: object = None, right: object
     x : float, Scalar or array_like
         Values to interpolate at.
     xp, fp : array_like of shape (n,)
-        Increasing abscissae and ordinates of the table; at most 256 points if `x` is a Scalar.
+        Increasing abscissae and ordinates of the table.
     left, right : float, optional
         Values before the first and after the last abscissa; by default the first and the last ordinate.
 
@@ -342,7 +343,7 @@ def spline(x: object, xp: object, fp: object, *, method: str = "cubic", derivati
     x : float, Scalar or array_like
         Values to interpolate at.
     xp, fp : array_like of shape (n,)
-        Increasing abscissae and ordinates of the table; at most 256 points if `x` is a Scalar.
+        Increasing abscissae and ordinates of the table.
     method : {"cubic", "monotone", "linear"}, default "cubic"
         Not-a-knot cubic spline, monotone cubic interpolation (PCHIP), or linear interpolation.
     derivative : int, default 0
@@ -390,6 +391,114 @@ def spline(x: object, xp: object, fp: object, *, method: str = "cubic", derivati
     return _piecewise_polynomial(x, abscissae, pieces, left, right)
 
 
+def spline_2d(
+    x: object,
+    y: object,
+    xp: object,
+    yp: object,
+    fp: object,
+    *,
+    method: str = "cubic",
+    derivative: tuple[int, int] = (0, 0),
+) -> Any:
+    """Return the bicubic or bilinear interpolation of a table of two variables, or its derivatives.
+
+    Outside the table the value at its nearest edge is constant.
+
+    Parameters
+    ----------
+    x, y : float, Scalar or array_like
+        Values to interpolate at.
+    xp : array_like of shape (n,)
+        Increasing first abscissae.
+    yp : array_like of shape (m,)
+        Increasing second abscissae.
+    fp : array_like of shape (n, m)
+        Ordinates.
+    method : {"cubic", "linear"}, default "cubic"
+        Product of not-a-knot cubic splines, or bilinear interpolation.
+    derivative : tuple of int, default (0, 0)
+        Orders of the derivatives in x and y, from 0 to 2.
+
+    Returns
+    -------
+    float, Scalar or numpy.ndarray
+        Interpolated values.
+
+    Raises
+    ------
+    InputError
+        If the table is no table of increasing abscissae, or an option is unknown.
+
+    Examples
+    --------
+    >>> x, y = [0.0, 1.0, 2.0, 3.0], [0.0, 1.0, 2.0, 3.0, 4.0]
+    >>> round(float(spline_2d(1.5, 2.5, x, y, [[a**2 * b for b in y] for a in x])), 12)
+    5.625
+    """
+    from scipy.interpolate import CubicSpline
+
+    try:
+        table = np.asarray(fp, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError("a table must be an array of numbers") from None
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise InputError(f"a table of two variables must be a matrix of finite numbers, got shape {table.shape}")
+    axes = [_table(values, np.zeros(n), 2)[0] for values, n in zip((xp, yp), table.shape, strict=True)]
+    if method not in ("cubic", "linear") or len(derivative) != 2 or not set(derivative) <= {0, 1, 2}:
+        raise InputError(f"method must be 'cubic' or 'linear' and derivatives 0 to 2, got {method!r}, {derivative!r}")
+    pieces = table  # of shape (power of y, interval of y, n), then (power of x, interval of x, power of y, interval)
+    for axis, breaks in ((1, axes[1]), (2, axes[0])):
+        if method == "cubic":
+            pieces = CubicSpline(breaks, pieces, axis=axis).c
+        else:
+            ends = np.moveaxis(pieces, axis, 0)
+            widths = np.diff(breaks).reshape(-1, *[1] * (ends.ndim - 1))
+            pieces = np.stack([np.diff(ends, axis=0) / widths, ends[:-1]])
+    n_powers = pieces.shape[0], pieces.shape[2]
+    rows = np.ascontiguousarray(pieces.transpose(1, 3, 0, 2)).reshape(-1)
+
+    def value(u: Any, w: Any) -> Any:
+        is_symbolic = isinstance(u, Scalar) or isinstance(w, Scalar)
+        intervals, offsets = [], []
+        for breaks, at in zip(axes, (u, w), strict=True):
+            inside = clip(at, breaks[0], breaks[-1])
+            inner = breaks[1:-1]  # ends belong to the first and last interval
+            if is_symbolic:
+                number = interval_index(_sx(inside), inner) if inner.size > 1 else ca.SX(0.0)
+                number = _sx(inside) >= inner[0] if inner.size == 1 else number
+                intervals.append(number)
+                offsets.append(inside - Scalar(lookup(breaks, number)))
+            else:
+                number = np.searchsorted(inner, inside, side="right")
+                intervals.append(number)
+                offsets.append(inside - breaks[number])
+        first = (intervals[0] * (len(axes[1]) - 1) + intervals[1]) * (n_powers[0] * n_powers[1])
+        coefficients = [
+            [
+                Scalar(lookup(rows, first + (i * n_powers[1] + j)))
+                if is_symbolic
+                else rows[first + i * n_powers[1] + j]
+                for j in range(n_powers[1])
+            ]
+            for i in range(n_powers[0])
+        ]
+        return _horner([_horner(row, offsets[1], derivative[1]) for row in coefficients], offsets[0], derivative[0])
+
+    if not (np.ndim(x) or np.ndim(y)):
+        return value(x, y)
+    values = np.frompyfunc(value, 2, 1)(x, y)
+    has_symbol = any(np.asarray(argument).dtype == object for argument in (x, y))
+    return values if has_symbol else values.astype(float)
+
+
+def _horner(coefficients: list[Any], offset: Any, order: int) -> Any:
+    """Return a polynomial with coefficients in descending order, or its derivative."""
+    for _ in range(order):
+        coefficients = [(len(coefficients) - 1 - i) * c for i, c in enumerate(coefficients[:-1])] or [0.0]
+    return functools.reduce(lambda value, coefficient: value * offset + coefficient, coefficients)
+
+
 def _table(xp: object, fp: object, n_least: int) -> tuple[np.ndarray, np.ndarray]:
     """Return abscissae and ordinates of a table as arrays."""
     try:
@@ -418,12 +527,12 @@ def _piecewise_polynomial(x: object, breaks: np.ndarray, pieces: np.ndarray, lef
     breaks = np.append(breaks[:-1], np.nextafter(breaks[-1], np.inf))  # the last point belongs to the table
 
     def symbolic(u: Any) -> Any:
-        if breaks.size > MAX_TABLE_POINTS:
-            raise InputError(
-                f"a table of a symbol may have {MAX_TABLE_POINTS} points, got {breaks.size}: give a function of time "
-                "as an input with lv.Schedule, or take fewer points"
-            )
-        rows = _select_rows(_sx(u), breaks, np.column_stack([origins, coefficients]))
+        table = np.column_stack([origins, coefficients])
+        if breaks.size > _MAX_TREE_POINTS:
+            first = interval_index(_sx(u), breaks) * (size + 1)
+            rows = [lookup(table, first + j) for j in range(size + 1)]
+        else:
+            rows = _select_rows(_sx(u), breaks, table)
         offset, value = _sx(u) - rows[0], rows[1]
         for coefficient in rows[2:]:
             value = value * offset + coefficient

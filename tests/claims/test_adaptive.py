@@ -846,3 +846,18 @@ def test_cart_pole_order():
         for h in steps
     ]
     assert measured_order(steps, errors) == pytest.approx(6, abs=0.1)
+
+
+def test_copies_of_the_doubled_phase_space_are_stored(tmp_path):
+    """The first integrals ``q_0 - q_1`` and ``p_0 - p_1`` (Modin 2009, paper III, 2.3) are of order 1 in eps."""
+    options = dict(scheme="sundman-doubled", scaling=lambda q: (q @ q) ** 0.5, t_end=2.0)
+    differences = []
+    for eps in (0.04, 0.02, 0.01, 0.005):
+        run = lv.simulate(load("kepler"), h=eps, **options)
+        assert np.array_equal((run.q_0 + run.q_1) / 2, run.q) and np.array_equal((run.p_0 + run.p_1) / 2, run.p)
+        differences.append(np.abs(run.q_0 - run.q_1).max())
+    assert abs(measured_order([0.04, 0.02, 0.01, 0.005], differences) - 1) < 0.1
+    file = tmp_path / "copies.h5"
+    lv.simulate(load("kepler"), h=0.005, store="q_0,q_1", out=file, **options)
+    stored = lv.load(file)
+    assert stored.stored == ("t", "q_0", "q_1") and np.array_equal(stored.q_1, run.q_1)

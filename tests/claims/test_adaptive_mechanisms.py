@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import livens as lv
-from livens.engine.newton.step_size_control import initial_controller_state
+from livens.engine.newton.step_size_control import CONTROLLER_STATE, initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
 from livens.run.plan import Plan
 from livens.run.startup import compile_and_start, start_integration
@@ -73,9 +73,9 @@ def second_step(model, q, v, scheme, h, tier="auto"):
     stepping = make_stepping(plan, compiled.layout)
     steps = stepping.advance(stepper, state, 2)
     controller = stepping.checkpoint()["flow"]
-    h_last, norm = controller[4], controller[5]
+    h_last, error = (controller[CONTROLLER_STATE.names.index(name)] for name in ("last", "local_error"))
     assert steps.n_steps == 2
-    return norm * tolerance / span * h_last, h_last, steps.t_nodes[1]
+    return error * tolerance / span * h_last, h_last, steps.t_nodes[1]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -200,15 +200,48 @@ def test_events_restart_the_estimate():
     assert len(run.events) == 2 and run.statistics.rejected < 20
 
 
+def error_constant(problem, exact, **options):
+    """Return steps^2 times the error at the end."""
+    run = lv.simulate(problem, progress=False, **options)
+    return run.statistics.steps**2 * np.max(np.abs(run.q[-1] - exact))
+
+
+@pytest.mark.parametrize(
+    ("name", "h", "ratio"), [("andrews-squeezer", 1e-5, 1.0), ("double-four-bar-multibody", 1e-3, 0.7)]
+)
+def test_steps_at_equal_error(name, h, ratio):
+    """Steps that follow the motion, at equal error, beside equal steps; the order is 2 for both."""
+    problem = lv.problems.load(name)
+    t_end = problem.t_end if problem.reference else 3.0
+    exact = problem.reference(t_end)["q"] if problem.reference else refined_end(problem, h, t_end)
+    equal = error_constant(problem, exact, h=h, t_end=t_end)
+    for tolerance in (1e-3, 1e-4, 1e-5):
+        adaptive = error_constant(problem, exact, tolerance=tolerance, t_end=t_end)
+        assert np.sqrt(adaptive / equal) < ratio, tolerance
+
+
+def refined_end(problem, h, t_end):
+    """Return the positions at the end of equal steps, extrapolated to steps of size zero."""
+    coarse, fine = (lv.simulate(problem, h=h / n, t_end=t_end, progress=False).q[-1] for n in (4, 8))
+    return fine + (fine - coarse) / 3
+
+
 def test_step_sizes_follow_the_motion():
-    """A pendulum that nearly stops at the top: short steps at the bottom only."""
+    """A pendulum that nearly stops at the top: short steps at the bottom, where it is fast."""
     mb = lv.Multibody(gravity=(0, 0, -GRAVITY))
     rod = mb.rod("rod", a=(0, 0, 0), b=(0, 0, -1), mass=1.0)
     hinge = mb.revolute("hinge", mb.ground, rod, at=(0, 0, 0), axis="y")
     mb.initial(hinge, angle=3.1, rate=0.0)
     run = mb.simulate(t_end=10.0, tolerance=1e-5)
-    sizes = run.step_size[5:-5]
-    assert sizes.max() > 10 * sizes.min()
+    sizes, height = run.step_size[5:-5], run.q[5:-5, 2]
+    assert sizes[height > 0.45].mean() > 1.5 * sizes[height < -0.45].mean()
+    assert sizes.max() > 4 * sizes.min()
+
+
+def test_a_smallest_step_above_the_tolerance_names_the_variable():
+    with pytest.raises(lv.IntegrationError, match=r"the estimated error of [xy] exceeds the tolerance"):
+        control = lv.StepControl(tolerance=1e-9, smallest=1e-2)
+        lv.simulate(PENDULUM, **UPRIGHT, h=1e-2, t_end=1.0, control=control)
 
 
 def test_unequal_steps_do_not_disturb_each_other():
@@ -257,6 +290,7 @@ SWING_SCALINGS = {
     "velocities": lambda v: 1 / (0.3 + v @ v) ** 0.5,
     "force": lv.scaling.of("hinge.force", reference=0.5, exponent=1.0),
     "speed": lv.scaling.speed(1.0),
+    "curvature": lv.scaling.curvature(0.1, 0.3),
 }
 
 
@@ -265,7 +299,28 @@ SWING_SCALINGS = {
 def test_reversible_steps_of_mechanisms(scheme, scaling):
     run = swing().simulate(t_end=20.0, h=0.02, scheme=scheme, adaptive="reversible", scaling=SWING_SCALINGS[scaling])
     assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-12
-    assert run.step_size[1:-1].max() > 4 * run.step_size[1:-1].min()
+    ratio = 3 if scaling == "curvature" else 4
+    assert run.step_size[1:-1].max() > ratio * run.step_size[1:-1].min()
+
+
+def test_steps_follow_the_curvature_of_the_motion():
+    """The step size is h times the scaling of the exact acceleration of a pendulum of points, and of its speed."""
+    scaling = lv.scaling.curvature(0.5, 0.3, exponent=1.0)
+    run = lv.simulate(PENDULUM, **UPRIGHT, h=0.002, t_end=5.0, adaptive="reversible", scaling=scaling)
+    angle = np.unwrap(np.arctan2(run.q[:, 0], run.q[:, 1]))
+    rate2 = 2 * GRAVITY * (np.sqrt(0.99) - np.cos(angle))  # by conservation of energy
+    acceleration2 = (GRAVITY * np.sin(angle)) ** 2 + rate2**2
+    expected = 0.002 / np.sqrt(acceleration2 / (rate2 + 0.25) + 0.09)
+    middle = (expected[1:-2] + expected[2:-1]) / 2
+    np.testing.assert_allclose(run.step_size[2:-1], middle, rtol=1e-3)
+
+
+def test_curvature_of_redundant_constraints():
+    """A slider-crank with a redundant constraint: energy and constraints exact, accelerations unique."""
+    problem = lv.problems.load("slider-crank", torque=0.0, friction=0.0, rate=20.0)
+    run = lv.simulate(problem, adaptive="reversible", h=0.02, t_end=1.0, scaling=lv.scaling.curvature(0.5, 1.0))
+    assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-12
+    assert run.step_size[1:-1].max() > 1.3 * run.step_size[1:-1].min()
 
 
 def test_steps_follow_a_result_by_name():
@@ -293,7 +348,7 @@ def test_steps_follow_the_stiffness_of_contacts():
     [
         *((PENDULUM, UPRIGHT, name, height_scaling) for name in SCHEMES),
         *((swing(), {}, name, SWING_SCALINGS["coordinates"]) for name in ("lie-em", "lie-ggl")),
-        *((swing(), {}, "lie-em", SWING_SCALINGS[name]) for name in ("velocities", "force", "speed")),
+        *((swing(), {}, "lie-em", SWING_SCALINGS[name]) for name in ("velocities", "force", "speed", "curvature")),
     ],
 )
 def test_there_and_back(model, start, scheme, scaling):

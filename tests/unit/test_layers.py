@@ -14,13 +14,13 @@ import livens
 SOURCE = Path(livens.__file__).parent
 #: Layers from left to right. `results` comes before `run`: a run writes its results, and results do not depend on runs.
 LAYERS = (
-    "errors math types rotations validation progress expressions scene models multibody schemes engine results run "
-    "problems scenario analysis plot viewer transcription lab reproduce cli"
+    "errors lookup_tables math types rotations validation progress expressions scene models multibody schemes engine "
+    "results run problems scenario analysis plot viewer transcription lab reproduce cli"
 ).split()
 #: Public modules that re-export the names of a module with another path.
 REEXPORTS = "bodies bridges contacts gym observe port_hamiltonian scaling shapes study symmetry tableaus".split()
 #: Layers that every other layer may use.
-BASE = ("errors", "math", "types", "rotations")
+BASE = ("errors", "lookup_tables", "math", "types", "rotations")
 
 
 def modules():

@@ -270,7 +270,7 @@ class ElementType:
             outputs.append(self.velocity_constraints.a)
             if self.velocity_constraints.angles is not None:
                 inputs.append(self.velocity_constraints.angles.rates)
-                outputs += [self.velocity_constraints.angles.cos_sin, self.velocity_constraints.angles.law]
+                outputs += [self.velocity_constraints.angles.invariants, self.velocity_constraints.angles.law]
             if self.velocity_constraints.friction_direction is not None:
                 outputs.append(self.velocity_constraints.friction_direction)
         return sha256_of([serialize_expressions(inputs, outputs), list(self.invariant_forms), self.quaternions])

@@ -43,6 +43,8 @@ def switch_times(model: Model, k: np.ndarray, begin: float, end: float) -> np.nd
     >>> switch_times(kick, kick.parameter_vector(), 0.0, 10.0)
     array([1.5])
     """
+    if not _functions_of_time(model):
+        return np.zeros(0)
     values = np.ascontiguousarray(k, dtype=float).ravel()
     return _search_times(model, values.tobytes(), float(begin), float(end)).copy()
 

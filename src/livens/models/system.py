@@ -168,7 +168,10 @@ class System(SystemProperties, Model):
             elements = [Element(range(self.n), **element_arguments, **functions)]
             quaternions = visual = None  # now declared by the element
         elif any(f is not None for f in functions.values()) or constraint_names is not None:
-            raise ModelError("give either model functions or elements, not both")
+            raise ModelError(
+                "give either model functions or elements, not both: add further functions as an element, such as "
+                "lv.Element(coordinates, potential=...)"
+            )
         if not elements:
             raise ModelError("a system needs at least one element")
         if invalid := [element for element in elements if not isinstance(element, Element)]:
@@ -197,6 +200,8 @@ class System(SystemProperties, Model):
         self.quantities: dict[str, Quantity] = {}
         #: Default treatment of redundant constraints in a run: "error" or "auto".
         self.redundancy_policy = "error"
+        #: Pairs of bounding spheres of bodies in contact, checked for tunnelling during a run.
+        self.swept_pairs: tuple[Any, ...] = ()
         #: Constraints of the joints of a spanning tree of bodies, which are independent.
         self.tree_constraints: Callable[[], Sequence[int]] = tuple
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
@@ -466,6 +471,10 @@ class System(SystemProperties, Model):
     @property
     def default_scheme(self) -> str:  # type: ignore[override]
         return "lie-em" if self.frames else "livens-em"
+
+    @property
+    def assembly_size(self) -> int:
+        return self.n + self.m
 
     def symmetry_generator(self, name: str) -> ca.Function:
         """Return the generator of a named symmetry.

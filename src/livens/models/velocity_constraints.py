@@ -6,6 +6,7 @@ no work for b = 0. Most of them are nonholonomic.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +28,11 @@ class AngleRateConstraint:
 def angle_rate_constraint(angles: ModelFunction, rates: ModelFunction) -> AngleRateConstraint:
     """Return constraints on the rates of angles, an argument for `velocity_constraints`.
 
-    ``angles`` is a function of q and k that returns cosine and sine of each angle, at most quadratic in q. ``rates`` is
-    a function of ``w q v t k``, affine in the rates w of the angles and in v. Energy-momentum schemes satisfy the
-    constraint for the exact increments of the angles, over any number of revolutions: gears accumulate no error.
+    ``angles`` is a function of q and k that returns cosine and sine of each angle, at most quadratic in q: a list of
+    numbers, or a list of one list per angle. Of three numbers per angle the cosine is the length of the first two.
+    ``rates`` is a function of ``w q v t k``, affine in the rates w of the angles and in v. Energy-momentum schemes
+    satisfy the constraint for the exact increments of the angles, over any number of revolutions: gears accumulate no
+    error.
     """
     return AngleRateConstraint(angles, rates)
 
@@ -50,9 +53,11 @@ class FrictionalConstraint:
 class AngleExpressions:
     """Angles given by cosines and sines, and constraints on their rates, as expressions."""
 
-    cos_sin: Any  # cosine, sine, cosine, ...
+    invariants: Any  # cosine, sine, cosine, ..., with one or two numbers per cosine
     rates: Any
     law: Any  # of w, q, v
+    #: Indices of the invariants of each angle.
+    indices: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +95,32 @@ def trace_velocity_constraints(
         a = trace.as_column(name, trace.trace(name, definition, "qvtk"))
         return VelocityConstraints(_check_affine(a, v, where))
     label = f"angles of {name}"
-    cos_sin = trace.as_column(label, trace.trace(label, definition.angles, "qk"))
-    if not cos_sin.numel() or cos_sin.numel() % 2:
+    traced = trace.trace(label, definition.angles, "qk")
+    is_nested = isinstance(traced, list) and all(isinstance(entry, list) for entry in traced)
+    invariants = trace.as_column(label, [x for entry in traced for x in entry] if is_nested else traced)
+    n = invariants.numel()
+    sizes = [len(entry) for entry in traced] if is_nested else [2] * (n // 2)
+    if not n or sum(sizes) != n or not set(sizes) <= {2, 3}:
         raise ModelError(f"{label}{where} must return cosine and sine of each angle")
-    if ca.depends_on(ca.jacobian(ca.jacobian(cos_sin, q), q), q):
+    if ca.depends_on(ca.jacobian(ca.jacobian(invariants, q), q), q):
         raise ModelError(f"{label}{where} must be at most quadratic in q")
-    w = ca.SX.sym("w", cos_sin.numel() // 2)
+    ends = list(itertools.accumulate(sizes))
+    indices = tuple(tuple(range(end - size, end)) for size, end in zip(sizes, ends, strict=True))
+    w = ca.SX.sym("w", len(sizes))
     law = trace.as_column(name, trace.trace(name, definition.rates, "wqvtk", w=w))
     _check_affine(law, ca.vertcat(w, v), where)
-    cos_sin_dot = ca.jtimes(cos_sin, q, v)
-    rates = [
-        (cos_sin[2 * j] * cos_sin_dot[2 * j + 1] - cos_sin[2 * j + 1] * cos_sin_dot[2 * j])
-        / (cos_sin[2 * j] ** 2 + cos_sin[2 * j + 1] ** 2)
-        for j in range(w.numel())
-    ]
-    return VelocityConstraints(ca.substitute(law, w, ca.vertcat(*rates)), AngleExpressions(cos_sin, w, law))
+    invariant_rates = ca.jtimes(invariants, q, v)
+    rates = [_angle_rate([invariants[i] for i in angle], [invariant_rates[i] for i in angle]) for angle in indices]
+    return VelocityConstraints(ca.substitute(law, w, ca.vertcat(*rates)), AngleExpressions(invariants, w, law, indices))
+
+
+def _angle_rate(w: list[Expr], u: list[Expr]) -> Expr:
+    """Return the rate of an angle from its invariants and their rates."""
+    c, s, c_dot, s_dot = w[0], w[-1], u[0], u[-1]
+    if len(w) == 3:
+        c = ca.sqrt(w[0] ** 2 + w[1] ** 2)
+        c_dot = (w[0] * u[0] + w[1] * u[1]) / c
+    return (c * s_dot - s * c_dot) / (c**2 + s**2)
 
 
 def _check_affine(a: Expr, v: Expr, where: str) -> Expr | None:

@@ -380,12 +380,6 @@ def _min_norm_solution(matrix: np.ndarray, right: np.ndarray, before: np.ndarray
     return np.asarray(np.linalg.lstsq(matrix, right, rcond=SOLVED_RTOL)[0])
 
 
-def min_energy_velocity_jump(jacobian: np.ndarray, target: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Return the velocity change of least kinetic energy with ``rows change = wanted`` (Gauss principle)."""
-    whitening = _mass_whitening(mass)
-    return np.asarray(whitening @ _min_norm_solution(jacobian @ whitening, target))
-
-
 def _wrapped(gap: np.ndarray, angles: np.ndarray) -> np.ndarray:
     """Return differences with angles wrapped to half a turn."""
     return np.where(angles, np.remainder(gap + np.pi, 2 * np.pi) - np.pi, gap) if gap.size else gap

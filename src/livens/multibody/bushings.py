@@ -41,15 +41,19 @@ def _bushing_deformation(a: Parametrisation, b: Parametrisation, q: Vector, k: P
 
 
 @functools.cache
-def bushing_potential(a: Parametrisation, b: Parametrisation) -> InvariantForm:
+def bushing_potential(
+    a: Parametrisation, b: Parametrisation, has_stiffness: bool = True, law: ModelFunction | None = None
+) -> InvariantForm:
     """Return the bushing potential ``xi.K xi/2``, xi: displacement in the axes of a and rotation ``2 tan(angle/2) n``.
 
-    It is a function of products of directors, so that momenta are conserved. Rotations must stay below half a turn.
+    `law` is a further potential, a function of displacement, rotation and k. The potential is a function of products of
+    directors, so that momenta are conserved. Rotations must stay below half a turn.
     """
 
     def energy(w: Vector, k: ParameterNamespace) -> Any:
         xi = m.array([*w[:3], *(4 * x / (1 + w[6]) for x in w[3:6])])
-        return 0.5 * m.dot(xi, k.stiffness @ xi)
+        total = 0.5 * m.dot(xi, k.stiffness @ xi) if has_stiffness else 0.0
+        return total if law is None else total + law(xi[:3], xi[3:], k)
 
     return of_invariants(lambda q, k: _bushing_deformation(a, b, q, k), energy)
 

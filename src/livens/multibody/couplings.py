@@ -17,7 +17,7 @@ from livens import math as m
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_constraint
-from livens.multibody.joint_types import cos_sin_angle, split_pair
+from livens.multibody.joint_types import angle_invariants, split_pair
 from livens.multibody.parametrisation import Parametrisation
 from livens.types import ScalarLike, Vector
 
@@ -42,7 +42,7 @@ def screw(a: Parametrisation, b: Parametrisation) -> AngleRateConstraint:
     """Return the screw constraint: displacement rate equals pitch times angular rate."""
 
     def angles(q: Vector, k: ParameterNamespace) -> Any:
-        return list(cos_sin_angle(a, b, q, k.A, k.B))
+        return [angle_invariants(a, b, q, k.A, k.B)]
 
     def rates(w: Vector, q: Vector, v: Vector, k: ParameterNamespace) -> list[ScalarLike]:
         return [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, 2]) - k.pitch * w[0]]
@@ -72,11 +72,8 @@ def coupling_constraint(terms: tuple[CouplingTerm, ...]) -> AngleRateConstraint 
 
     def angles(q: Vector, k: ParameterNamespace) -> Any:
         return [
-            value
+            angle_invariants(terms[i].a, terms[i].b, terms[i].coordinates(q), getattr(k, f"A{i}"), getattr(k, f"B{i}"))
             for i in rotational_terms
-            for value in cos_sin_angle(
-                terms[i].a, terms[i].b, terms[i].coordinates(q), getattr(k, f"A{i}"), getattr(k, f"B{i}")
-            )
         ]
 
     def slides(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:

@@ -20,6 +20,7 @@ from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
+from livens.multibody.joint_types import n_angle_invariants
 from livens.types import Expr, FloatArray, ModelFunction, Vector
 
 #: Lower bound of a squared distance in m^2: avoids division by zero for coincident points.
@@ -168,6 +169,10 @@ class JointForceOutputs:
             if self.rotational and body.dimension == 2:
                 return sign * torque
             axis = joint.a.vector(index.coordinates_of(joint.body_a, q), joint.parameters["A"][:, last])
+            if self.rotational and n_angle_invariants(joint.parameters["B"]) == 3:  # normal to the other hinge axes
+                last_axis = joint.b.vector(index.coordinates_of(joint.body_b, q), joint.parameters["B"][:, 0])
+                normal = m.cross(last_axis, axis)
+                axis = normal / m.sqrt(m.dot(normal, normal))
             return sign * ca.dot(m.to_casadi(m.array(axis)), torque if self.rotational else force)
 
         quantity, unit, preposition = ("torque", "N m", "about") if self.rotational else ("force", "N", "along")

@@ -166,11 +166,14 @@ def check_law(
         for names, s, size in zip(allowed, symbols, shapes, strict=True)
     ]
     try:
-        value = m.array(call_with_symbols(law, *(arguments[i] for i in selected)))
+        returned = call_with_symbols(law, *(arguments[i] for i in selected))
+        value = m.array(returned)
     except ModelError as error:
         raise InputError(f"{context}: {error}") from None
     except Exception as error:  # a user function may raise anything: name the law
         raise InputError(f"{context}: {type(error).__name__}: {error}") from error
+    if returned is None:
+        raise InputError(f"{context} returns None: is a return missing?")
     if value.shape != shape and not (shape == (1,) and value.shape == ()):
         expected = "one number" if shape == () else f"an array of shape {shape}"
         raise InputError(f"{context} must return {expected}, got an array of shape {value.shape}")

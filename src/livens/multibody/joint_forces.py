@@ -11,7 +11,13 @@ from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
 from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_constraint
 from livens.multibody.couplings import displacement_rate
-from livens.multibody.joint_types import cos_sin_angle, split_pair
+from livens.multibody.joint_types import (
+    angle_invariants,
+    cos_sin_angle,
+    cosine_sine,
+    n_angle_invariants,
+    split_pair,
+)
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
 from livens.types import FloatArray, ScalarLike, Vector
 
@@ -44,15 +50,15 @@ def angle_rate(
 
     At the midpoint of a step this is ``2/h tan(Dtheta/2)``, the mean rate of the Cayley map.
     """
-    cosine, sine = cos_sin_angle(a, b, q, A, B)
     (qa, qb), (va, vb) = split_pair(a, q), split_pair(a, v)
-    x, y, z = a.vector(qa, A[:, 0]), a.vector(qa, A[:, 1]), b.vector(qb, B[:, 0])
-    # axes of the ground do not move
-    rates = [0.0, 0.0] if isinstance(a, GroundParametrisation) else [m.dot(a.vector(va, A[:, i]), z) for i in (0, 1)]
+    axes, axis_b = [a.vector(qa, A[:, i]) for i in range(n_angle_invariants(B))], b.vector(qb, B[:, 0])
+    rates: list[Any] = [0.0 for _ in axes]  # axes of the ground do not move
+    if not isinstance(a, GroundParametrisation):
+        rates = [m.dot(a.vector(va, A[:, i]), axis_b) for i in range(len(axes))]
     if not isinstance(b, GroundParametrisation):
-        w = b.vector(vb, B[:, 0])
-        rates = [rates[0] + m.dot(x, w), rates[1] + m.dot(y, w)]
-    return (cosine * rates[1] - sine * rates[0]) / (cosine**2 + sine**2)
+        axis_b_rate = b.vector(vb, B[:, 0])
+        rates = [rate + m.dot(axis, axis_b_rate) for rate, axis in zip(rates, axes, strict=True)]
+    return joint_rate(angle_invariants(a, b, q, A, B), rates, True)
 
 
 def angular_velocity(parametrisation: Parametrisation, q: Vector, v: Vector) -> ScalarLike | Vector:
@@ -75,9 +81,9 @@ def joint_displacement(a: Parametrisation, b: Parametrisation, q: Vector, k: Par
 
 @functools.cache
 def joint_invariants(a: Parametrisation, b: Parametrisation, rotational: bool) -> ModelFunction:
-    """Return the invariants of a joint coordinate: cosine and sine of the angle, or the displacement."""
+    """Return the invariants of a joint coordinate: those of the angle (`angle_invariants`), or the displacement."""
     if rotational:
-        return lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B))
+        return lambda q, k: angle_invariants(a, b, q, k.A, k.B)
     return lambda q, k: [joint_displacement(a, b, q, k)]
 
 
@@ -88,19 +94,27 @@ def continuous_angle(w: Vector, k: ParameterNamespace) -> Any:
     joint, so that the angle is continuous over any number of revolutions.
     """
     reference, c, s = k.angle_branch
-    return reference + m.atan2(c * w[1] - s * w[0], c * w[0] + s * w[1])
+    cosine, sine = cosine_sine(w)
+    return reference + m.atan2(c * sine - s * cosine, c * cosine + s * sine)
 
 
 def joint_rate(w: Any, u: Any, rotational: bool) -> Any:
     """Return the rate of the joint coordinate (angle, or displacement) from the invariants and their rates."""
-    return (w[0] * u[1] - w[1] * u[0]) / (w[0] ** 2 + w[1] ** 2) if rotational else u[0]
+    if not rotational:
+        return u[0]
+    (cosine, sine), sine_rate = cosine_sine(w), u[-1]
+    cosine_rate = u[0] if len(w) == 2 else (w[0] * u[0] + w[1] * u[1]) / cosine
+    return (cosine * sine_rate - sine * cosine_rate) / (cosine**2 + sine**2)
 
 
 def joint_coordinate(w: Any, k: Any, rotational: bool) -> Any:
     """Return the joint coordinate from its invariants: the continuous angle, or the displacement."""
     if not rotational:
         return w[0]
-    return continuous_angle(w, k) if "angle_branch" in vars(k) else m.atan2(w[1], w[0])
+    if "angle_branch" in vars(k):
+        return continuous_angle(w, k)
+    cosine, sine = cosine_sine(w)
+    return m.atan2(sine, cosine)
 
 
 def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike]:
@@ -111,8 +125,11 @@ def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike
     """
     if not rotational:
         return [magnitude]
-    factor = magnitude / (w[0] ** 2 + w[1] ** 2)
-    return [-factor * w[1], factor * w[0]]
+    cosine, sine = cosine_sine(w)
+    factor = magnitude / (cosine**2 + sine**2)
+    if len(w) == 2:
+        return [-factor * sine, factor * cosine]
+    return [-factor * sine * w[0] / cosine, -factor * sine * w[1] / cosine, factor * cosine]
 
 
 @functools.cache
@@ -158,12 +175,33 @@ def rate_drive(
     if not rotational:
         axis_index = a.dimension - 1 if a.dimension == 3 else 0
         return lambda q, v, t, k: [displacement_rate(a, b, q, v, k.X, k.Y, k.A[:, axis_index]) - law(t, k)]
-    return angle_rate_constraint(
-        lambda q, k: list(cos_sin_angle(a, b, q, k.A, k.B)), lambda w, t, k: [w[0] - law(t, k)]
-    )
+    return angle_rate_constraint(lambda q, k: [angle_invariants(a, b, q, k.A, k.B)], lambda w, t, k: [w[0] - law(t, k)])
 
 
 @functools.cache
 def torsion_damper(a: Parametrisation, b: Parametrisation) -> InvariantForm:
     """Return the Rayleigh function ``damping/2 rate^2`` of a torsion damper."""
     return of_invariants(joint_invariants(a, b, True), lambda w, u, k: 0.5 * k.viscosity * joint_rate(w, u, True) ** 2)
+
+
+@functools.cache
+def polynomial_spring(a: Parametrisation, b: Parametrisation, rotational: bool) -> InvariantForm:
+    """Return the potential of the force ``-sum k_i x^(i+1)``, x: joint coordinate from its rest value."""
+
+    def energy(w: Vector, k: ParameterNamespace) -> Any:
+        x = joint_coordinate(w, k, rotational) - k.rest
+        return sum(coefficient / (i + 2) * x ** (i + 2) for i, coefficient in enumerate(k.stiffness))
+
+    return of_invariants(joint_invariants(a, b, rotational), energy)
+
+
+@functools.cache
+def polynomial_damper(a: Parametrisation, b: Parametrisation, rotational: bool) -> InvariantForm:
+    """Return the Rayleigh function of the force ``-sum d_i |r|^i r``, r: rate of the joint coordinate."""
+
+    def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> Any:
+        rate = joint_rate(w, u, rotational)
+        powers = [rate**2, m.abs(rate) * rate**2, rate**4]
+        return sum(coefficient / (i + 2) * powers[i] for i, coefficient in enumerate(k.viscosity))
+
+    return of_invariants(joint_invariants(a, b, rotational), dissipation)

@@ -141,10 +141,29 @@ def split_pair(a: Parametrisation, q: Vector) -> tuple[Vector, Vector]:
     return q[:n], q[n:]
 
 
+def n_angle_invariants(B: Any) -> int:
+    """Return the number of invariants of a joint angle: 3 for a second Cardan angle, whose B is a single column."""
+    return 3 if B.shape == (3, 1) else 2
+
+
+def angle_invariants(a: Parametrisation, b: Parametrisation, q: Vector, A: Any, B: Any) -> list[ScalarLike]:
+    """Return the invariants of the joint angle of b relative to a: products of joint axes, bilinear in the directors.
+
+    Two invariants are cosine and sine. The second Cardan angle of three hinges has three, for A with the second, third
+    and first hinge axes and B with the third: the cosine is the length of the first two, the third is the sine.
+    """
+    qa, qb = split_pair(a, q)
+    axis_b = b.vector(qb, B[:, 0])
+    return [m.dot(a.vector(qa, A[:, i]), axis_b) for i in range(n_angle_invariants(B))]
+
+
+def cosine_sine(w: Any) -> tuple[Any, Any]:
+    """Return cosine and sine of a joint angle from its invariants, up to a common positive factor."""
+    return (w[0], w[1]) if len(w) == 2 else (m.sqrt(w[0] ** 2 + w[1] ** 2), w[2])
+
+
 def cos_sin_angle(
     a: Parametrisation, b: Parametrisation, q: Vector, A: Vector, B: Vector
 ) -> tuple[ScalarLike, ScalarLike]:
     """Return cosine and sine of the joint angle of b relative to a (times the lengths of the directors)."""
-    qa, qb = split_pair(a, q)
-    axis_b = b.vector(qb, B[:, 0])
-    return m.dot(a.vector(qa, A[:, 0]), axis_b), m.dot(a.vector(qa, A[:, 1]), axis_b)
+    return cosine_sine(angle_invariants(a, b, q, A, B))

@@ -392,6 +392,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             from livens.multibody.contacts.contact_group import build_detected_contacts
 
             system.external_force = build_detected_contacts(system, self)
+        if self._pair_contacts:
+            from livens.multibody.contacts.checks import swept_pairs
+
+            system.swept_pairs = swept_pairs(self._pair_contacts.values(), system)
         system.redundancy_policy = self.redundant
         system.tree_constraints = functools.partial(tree_constraints, system)
         system.name = self.name

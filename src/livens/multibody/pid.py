@@ -63,7 +63,9 @@ def pid_force(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool
     invariants_of = joint_invariants(a, b, rotational)
 
     def forces(w: Vector, u: Vector, t: ScalarLike, k: ParameterNamespace) -> list[ScalarLike]:
-        magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k) + k.integral * w[-1]
-        return [*conjugate_force(w, magnitude, rotational), 0.0]
+        joint_w, joint_u = w[:-1], u[:-1]
+        coordinate, rate = joint_coordinate(joint_w, k, rotational), joint_rate(joint_w, joint_u, rotational)
+        magnitude = law(t, coordinate, rate, k) + k.integral * w[-1]
+        return [*conjugate_force(joint_w, magnitude, rotational), 0.0]
 
     return of_invariants(lambda q, k: [*invariants_of(q[:-1], k), q[-1]], forces)

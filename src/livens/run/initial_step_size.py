@@ -14,6 +14,7 @@ from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.run.plan import Plan
 from livens.run.startup import start_integration
+from livens.validation import all_finite
 
 #: Relative change of the state in the first step.
 _RELATIVE_CHANGE = 0.01
@@ -33,12 +34,12 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     if plan.control is None or estimated is None:
         return plan.h
     if estimated.doubling_order:
-        return _trial_step_size(plan, compiled, initial)
+        return _trial_step_size(plan, compiled, initial, estimated.order)
     if "tolerances" not in plan.cache:
         plan.cache["tolerances"] = plan.control.tolerances(estimated.names)
     absolute, relative = plan.cache["tolerances"]
     state, rate = _state_and_rate(plan, compiled, initial)
-    if state.size != absolute.size or not np.all(np.isfinite(rate)):
+    if state.size != absolute.size or not all_finite(rate):
         return plan.h
     with np.errstate(all="ignore"):
         allowed = absolute + relative * np.abs(state)
@@ -50,7 +51,7 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     return float(min(_RELATIVE_CHANGE * max(size, 1.0) / speed, _MAX_SPAN_FRACTION * span, plan.control.largest))
 
 
-def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
+def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState, order: int) -> float:
     """Return a first step whose error is near the tolerance, by trial steps with an error estimate."""
     span = plan.t_end - plan.t0
     assert plan.control is not None
@@ -65,7 +66,7 @@ def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) 
             steps = stepper.advance(state, _TRIAL_STEPS, policy, controller_state)
             error = max(float(controller_state[0]["norm"]), 1e-10)
             allowed = min(
-                float(controller_state[0]["last"]) * (SETPOINT / error) ** 0.5,
+                float(controller_state[0]["last"]) * (SETPOINT / error) ** (1 / (order + 1)),
                 float(np.min(steps.step_sizes, initial=np.inf)) if controller_state[0]["failures"] else np.inf,
             )
             if steps.failure is not None:

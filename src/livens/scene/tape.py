@@ -1,7 +1,8 @@
 """Tapes: expressions as plain data, a list of elementary operations that can be stored in a file.
 
-Each entry of a tape is a number, ``["q", i]`` for a coordinate, ``["t"]`` for time, or an operation on preceding
-entries, such as ``["ADD", 3, 5]``. Evaluation of a tape from an untrusted file executes arithmetic only.
+Each entry of a tape is a number, ``["q", i]`` for a coordinate, ``["t"]`` for time, ``["table", x0, x1, ...]``, or an
+operation on preceding entries, such as ``["ADD", 3, 5]``. Evaluation of a tape from an untrusted file executes
+arithmetic only.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from livens.errors import ModelError
 from livens.expressions.graph.interpreter import interpret
+from livens.lookup_tables import LOOKUP_OPERATION, table_of
 from livens.types import Expr, ModelFunction
 
 #: Elementary operations by their CasADi names.
@@ -58,10 +60,11 @@ OPERATIONS: dict[str, ModelFunction] = {
     "OR": lambda a, b: np.where((a != 0) | (b != 0), 1.0, 0.0),
     "IF_ELSE_ZERO": lambda a, b: np.where(a != 0, b, 0.0),
     "ASSIGN": lambda a: a,
+    LOOKUP_OPERATION: lambda index, table: table[np.clip(np.nan_to_num(index), 0, table.size - 1).astype(int)],
 }
 _BINARY_OPS = frozenset(
     "ADD SUB MUL DIV ATAN2 POW CONSTPOW FMIN FMAX FMOD HYPOT LT LE EQ NE AND OR IF_ELSE_ZERO".split()
-)
+) | {LOOKUP_OPERATION}
 
 Entry = float | list[Any]
 
@@ -88,6 +91,8 @@ class Tape:
         for entry in tape:
             if not isinstance(entry, list):
                 indices.append(self.append(entry))
+            elif entry[0] == "table":
+                indices.append(self.append(*entry))
             elif entry[0] == "q":
                 indices.append(self.append("q", int(coordinates[entry[1]])))
             else:
@@ -103,6 +108,10 @@ def record(q: Expr, t: Expr, expressions: Sequence[Any]) -> tuple[list[Entry], l
     def apply(name: str, *operands: int) -> int:
         if name not in OPERATIONS:
             raise ModelError(f"a position cannot be computed with '{name}'")
+        if name == LOOKUP_OPERATION:  # of an index and the number of a table
+            index, number = operands
+            values = table_of(float(tape.entries[number])).values  # type: ignore[arg-type]
+            return append(name, index, append("table", *values.tolist()))
         return append(name, *operands)
 
     symbolic = [e for e in expressions if not isinstance(e, float)]
@@ -130,9 +139,13 @@ def validate(tape: Any, coordinates: int) -> list[Entry]:
             is_valid = len(operands) == 1 and isinstance(operands[0], int) and 0 <= operands[0] < coordinates
         elif name == "t":
             is_valid = not operands
+        elif name == "table":
+            is_valid = bool(operands) and all(isinstance(x, (int, float)) for x in operands)
         else:
             is_valid = name in OPERATIONS and len(operands) == (2 if name in _BINARY_OPS else 1)
             is_valid = is_valid and all(isinstance(i, int) and 0 <= i < index for i in operands)
+            if name == LOOKUP_OPERATION:
+                is_valid = is_valid and isinstance(tape[operands[1]], list) and tape[operands[1]][0] == "table"
         if not is_valid:
             raise ValueError(f"'{entry}' is not a valid operation of a scene")
     return list(tape)
@@ -153,6 +166,8 @@ def evaluate(tape: Sequence[Entry], q: np.ndarray, t: np.ndarray) -> list[Any]:
                 values.append(q[:, entry[1]])
             elif entry[0] == "t":
                 values.append(t)
+            elif entry[0] == "table":
+                values.append(np.array(entry[1:], dtype=float))
             else:
                 values.append(OPERATIONS[entry[0]](*(values[i] for i in entry[1:])))
     return values

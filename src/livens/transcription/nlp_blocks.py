@@ -14,6 +14,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.graph.interpreter import common_subexpressions
+
 #: Magnitude of a bound that counts as infinite, as in IPOPT.
 INFINITE_BOUND = 1e19
 
@@ -36,7 +38,7 @@ class BlockFunctions:
     ) -> None:
         self.name, self.labels = name, tuple(labels)
         # common subexpressions are eliminated before the differentiation: afterwards it takes ten times as long
-        constraints, terms = ca.cse([ca.densify(ca.SX(constraints)), ca.densify(ca.SX(terms))])
+        constraints, terms = common_subexpressions([ca.densify(ca.SX(constraints)), ca.densify(ca.SX(terms))])
         cost = ca.dot(ca.DM(list(weights)), terms) if len(weights) else ca.SX(0)
         self.n_variables, self.n_constraints = int(w.numel()), int(constraints.numel())
         lam, sigma = ca.SX.sym("lam", self.n_constraints), ca.SX.sym("sigma")

@@ -181,3 +181,50 @@ def test_laws_of_controllers_with_other_arguments_are_refused_at_the_call(law, s
     axle = mb.revolute("axle", mb.ground, wheel, axis="z")
     with pytest.raises(lv.InputError, match="the law is called with"):
         mb.sampled_controller("c", axle, period=0.1, law=law, inputs="axle.angle", state=state)
+
+
+# -- nonlinear bushings -----------------------------------------------------------------------------------------------
+def _mounted(**bushing):
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    block = mb.box("block", size=[0.2, 0.1, 0.1], at=[0, 0, 0], mass=2.0)
+    mb.bushing("rubber", mb.ground, block, **bushing)
+    mb.initial(block, velocity=[1.0, 0.2, 0], omega=[1, 2, 3])
+    return mb.simulate(h=1e-3, t_end=0.5)
+
+
+def test_a_nonlinear_bushing_by_formula_parameters_and_table():
+    stretch = np.linspace(-0.2, 0.2, 401)
+    table = 500 * stretch + 4e4 * stretch**3  # a cubic, which the spline interpolates exactly
+    runs = (
+        _mounted(stiffness=[500] * 3 + [5] * 3, potential=lambda displacement: sum(1e4 * x**4 for x in displacement)),
+        _mounted(
+            stiffness=[500] * 3 + [5] * 3,
+            potential=lambda displacement, k: k.c * sum(x**4 for x in displacement),
+            parameters=dict(c=1e4),
+        ),
+        _mounted(
+            potential=lambda displacement, rotation: (
+                sum(m.spline(x, stretch, table, derivative=-1) for x in displacement) + 2.5 * rotation @ rotation
+            )
+        ),
+    )
+    for run in runs:
+        assert run.summary.max_energy_drift < 1e-12
+        x = run["block.position"]
+        assert run["rubber.force"] == pytest.approx(-500 * x - 4e4 * x**3, abs=1e-8)
+        assert x == pytest.approx(runs[0]["block.position"], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "bushing, words",
+    [
+        (dict(), "needs a stiffness, a potential, or both"),
+        (dict(potential=lambda displacement, rotation, k: 0), "3 arguments"),
+        (dict(potential=lambda displacement: displacement), "must return one number"),
+        (dict(potential=lambda displacement: None), "returns None"),
+        (dict(potential=lambda displacement, k: k.X, parameters=dict(X=1.0)), "reserved"),
+    ],
+)
+def test_wrong_potentials_of_bushings_are_refused_at_the_call(bushing, words):
+    with pytest.raises(lv.InputError, match=words):
+        _mounted(**bushing)

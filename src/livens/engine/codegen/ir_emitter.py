@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 import casadi as ca
 
 from livens.engine.codegen.instruction_schedule import schedule
-from livens.engine.codegen.jit import vector_library_width
+from livens.engine.codegen.jit import literal, vector_library_width
 from livens.expressions.graph.interpreter import interpret
 from livens.expressions.graph.roundoff import LIBM_OPS
+from livens.lookup_tables import LOOKUP_OPERATION, symbol_name
 
 _ARITHMETIC = {"ADD": "fadd", "SUB": "fsub", "MUL": "fmul", "DIV": "fdiv"}
 _INTRINSIC = {
@@ -38,11 +39,6 @@ _VECTOR_LETTER = {2: "b", 4: "d", 8: "e"}
 _BLOCK_LINES = 300
 #: Compiler barrier: forces reloads from memory instead of register spills. Emits no instruction.
 _BARRIER = 'call void asm sideeffect "", "~{memory}"()'
-
-
-def literal(value: float) -> str:
-    """Return a double as an LLVM literal, bit for bit."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 ZERO, ONE, MINUS_ONE = literal(0.0), literal(1.0), literal(-1.0)
@@ -171,6 +167,25 @@ class Emitter:
     def to_double(self, mask: str) -> str:
         return self.emit(f"uitofp {self.mask_type} {mask} to {self.type}")
 
+    def table_entry(self, index: str, number: str) -> str:
+        """Load an entry of a look-up table, lane by lane."""
+        value = literal_value(number)
+        assert value is not None
+        table = symbol_name(value)
+        self._declared[table] = f"@{table} = external global double"
+        vector = "poison"
+        for lane in range(self.width):
+            entry = (
+                index if self.width == 1 else self.emit(f"extractelement {self.type} {self.operand(index)}, i32 {lane}")
+            )
+            at = self.emit(f"fptosi double {entry} to i64")
+            address = self.emit(f"getelementptr inbounds double, ptr @{table}, i64 {at}")
+            scalar = self.emit(f"load double, ptr {address}, align 8")
+            if self.width == 1:
+                return scalar
+            vector = self.emit(f"insertelement {self.type} {vector}, double {scalar}, i32 {lane}")
+        return vector
+
     # -- library functions --------------------------------------------------------------------------------------------
     def library(self, function: str, *operands: str) -> str:
         """Call a function of the mathematical library: vectorised if available, else lane by lane."""
@@ -264,6 +279,8 @@ class Emitter:
             return self.to_double(self.emit(f"{name.lower()} {self.mask_type} {self.to_bool(a)}, {self.to_bool(b)}"))
         if name == "IF_ELSE_ZERO":
             return self.select(self.to_bool(a), b, ZERO)
+        if name == LOOKUP_OPERATION:
+            return self.table_entry(a, b)
         if name == "SIGN":
             below = self.select(self.compare("olt", a, ZERO), MINUS_ONE, a)
             return self.select(self.compare("ogt", a, ZERO), ONE, below)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from livens.expressions.graph.interpreter import OPS, interpret
+from livens.expressions.graph.interpreter import interpret, operate
 from livens.types import Expr
 
 #: Threshold on the increment below which two terms of the Taylor series about the mean are exact to round-off.
@@ -53,18 +53,12 @@ def _constant(value: Any) -> Increment:
 
 def _apply(name: str, a: Increment, b: Increment | None = None) -> Increment:
     operands = (a,) if b is None else (a, b)
-    start = _operate(name, *(o.start for o in operands))
+    start = operate(name, *(o.start for o in operands))
     if all(o.delta.is_zero() for o in operands):
         return Increment(start, start, ca.SX(0))
-    end = _operate(name, *(o.end for o in operands))
+    end = operate(name, *(o.end for o in operands))
     rule = _RULES.get(name, _generic)
     return Increment(start, end, rule(name, *operands, start, end))
-
-
-def _operate(name: str, *operands: Any) -> Expr:
-    if len(operands) == 1:
-        return ca.SX.unary(OPS[name], operands[0])
-    return ca.SX.binary(OPS[name], *operands)
 
 
 # -- one identity per operation: (name, operands..., value at start, value at end) -> increment ----------------------
@@ -76,7 +70,7 @@ def _generic(name: str, *arguments: Any) -> Expr:
         return difference
     (a,) = operands
     x = ca.SX.sym("x")
-    first_derivative = ca.gradient(_operate(name, x), x)
+    first_derivative = ca.gradient(operate(name, x), x)
     third_derivative = ca.gradient(ca.gradient(first_derivative, x), x)
     derivatives = ca.Function("slopes", [x], [first_derivative, third_derivative])
     d1, d3 = derivatives(a.mean)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import casadi as ca
+
+from livens.lookup_tables import LOOKUP_OPERATION, operate_lookup, registered_tables
 
 Value = TypeVar("Value")
 
@@ -15,7 +17,17 @@ NAMES: dict[int, str] = {code: name for name, code in OPS.items()}
 #: Binary operators; all other arithmetic instructions are unary.
 BINARY = frozenset(
     "ADD SUB MUL DIV POW CONSTPOW LT LE EQ NE AND OR FMOD COPYSIGN IF_ELSE_ZERO FMIN FMAX ATAN2 HYPOT REMAINDER".split()
-)
+) | {LOOKUP_OPERATION}
+
+#: Number of arguments of a look-up: index, and number of the table.
+_LOOKUP_ARGUMENTS = 2
+
+
+def operate(name: str, *operands: Any) -> Any:
+    """Return the CasADi expression of one operation by its name."""
+    if name == LOOKUP_OPERATION:
+        return operate_lookup(*operands)
+    return ca.SX.unary(OPS[name], *operands) if len(operands) == 1 else ca.SX.binary(OPS[name], *operands)
 
 
 def interpret(
@@ -39,8 +51,24 @@ def interpret(
             outputs[o[0]][o[1]] = work[i[0]]
         elif code == ca.OP_CONST:
             work[o[0]] = constant(function.instruction_constant(k))
+        elif code == ca.OP_CALL and len(i) > _LOOKUP_ARGUMENTS:  # derivative of a look-up
+            work.update({j: constant(0.0) for j in o})
         else:
             name = NAMES[code]
             operands = i[:2] if name in BINARY else i[:1]
             work[o[0]] = apply(name, *(work[j] for j in operands))
     return outputs
+
+
+def common_subexpressions(expressions: Any) -> Any:
+    """Eliminate common subexpressions of an expression or a list of expressions.
+
+    Expressions with look-ups are returned unchanged: CasADi compares the arrays of all pairs of calls.
+    """
+    if registered_tables():
+        outputs = expressions if isinstance(expressions, list) else [expressions]
+        symbols = ca.symvar(ca.veccat(*outputs))
+        function = ca.Function("f", symbols, outputs)
+        if any(function.instruction_id(i) == ca.OP_CALL for i in range(function.n_instructions())):
+            return expressions
+    return ca.cse(expressions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from livens.expressions.graph.interpreter import OPS, interpret
+from livens.expressions.graph.interpreter import interpret, operate
 from livens.types import Expr
 
 
@@ -21,10 +21,10 @@ def merge_divisions(function: ca.Function) -> ca.Function:
 
     def apply(name: str, a: Expr, b: Expr | None = None) -> Expr:
         if b is None:
-            return ca.SX.unary(OPS[name], a)
+            return operate(name, a)
         if name == "DIV" and a.op() == ca.OP_DIV:
             return a.dep(0) / (a.dep(1) * b)
-        return ca.SX.binary(OPS[name], a, b)
+        return operate(name, a, b)
 
     outputs = interpret(function, [[s.nz[j] for j in range(s.nnz())] for s in symbols], ca.SX, apply)
     expressions = [ca.SX(function.sparsity_out(i), ca.vertcat(*out)) for i, out in enumerate(outputs)]

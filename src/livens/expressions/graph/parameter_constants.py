@@ -7,7 +7,7 @@ from typing import Any
 
 import casadi as ca
 
-from livens.expressions.graph.interpreter import OPS
+from livens.expressions.graph.interpreter import operate
 from livens.types import Expr
 
 
@@ -74,7 +74,7 @@ class ConstantPool:
     def apply(self, name: str, a: Coefficient, b: Coefficient | None = None) -> Coefficient:
         """Apply any other unary or binary operation."""
         operands = [coefficient_expression(f) for f in (a, b) if f is not None]
-        value = ca.SX.unary(OPS[name], operands[0]) if b is None else ca.SX.binary(OPS[name], *operands)
+        value = operate(name, *operands)
         return float(value) if value.is_constant() else self._intern((name, a, b), value)
 
 

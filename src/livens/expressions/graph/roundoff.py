@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import casadi as ca
 
-from livens.expressions.graph.interpreter import OPS, interpret
+from livens.expressions.graph.interpreter import OPS, interpret, operate
+from livens.lookup_tables import LOOKUP_OPERATION
 from livens.types import Expr
 
 #: Unit round-off u of double precision: relative rounding error of one operation.
@@ -56,7 +57,7 @@ class SXAlgebra:
     """Algebra of bounds as CasADi SX expressions."""
 
     def op(self, name: str, *operands: Any) -> Expr:
-        return (ca.SX.unary if len(operands) == 1 else ca.SX.binary)(OPS[name], *operands)
+        return operate(name, *operands)
 
     def constant(self, value: float) -> Expr:
         return ca.SX(value)
@@ -125,7 +126,7 @@ def _apply(algebra: Algebra, libm_ulps: int, name: str, a: Rounded, b: Rounded |
         return Rounded(value, algebra.add(propagated, algebra.fabs(value)))
     if name == "IF_ELSE_ZERO" and b is not None:
         return Rounded(value, algebra.where(a.value, b.error, algebra.constant(0.0)))
-    if name in ("LT", "LE", "EQ", "NE", "NOT", "AND", "OR", "SIGN", "FLOOR", "CEIL"):
+    if name in ("LT", "LE", "EQ", "NE", "NOT", "AND", "OR", "SIGN", "FLOOR", "CEIL", LOOKUP_OPERATION):
         return Rounded(value, algebra.constant(0.0))
     if name in ("FMIN", "FMAX") and b is not None:
         return Rounded(value, algebra.larger(a.error, b.error))  # round-off may decide which operand is selected
@@ -147,7 +148,7 @@ def _propagate(
             error = algebra.add(error, algebra.mul(propagated, component.error))
         return error
     symbols = [ca.SX.sym("x") for _ in operands]
-    operation = ca.SX.unary(OPS[name], *symbols) if len(symbols) == 1 else ca.SX.binary(OPS[name], *symbols)
+    operation = operate(name, *symbols)
     derivative_function = ca.Function("slopes", symbols, [ca.densify(ca.gradient(operation, s)) for s in symbols])
     derivatives = algebra.graph(derivative_function, [operand.value for operand in operands])
     zero = algebra.constant(0.0)

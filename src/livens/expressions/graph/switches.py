@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
-from livens.expressions.graph.interpreter import OPS, interpret
+from livens.expressions.graph.interpreter import interpret, operate
+from livens.lookup_tables import LOOKUP_OPERATION
 
 #: Samples of the time interval in which sign changes of switching functions are located, and bisections of each.
 _SAMPLES, _BISECTIONS = 20_001, 60
@@ -43,18 +44,34 @@ def switching_functions(symbols: Sequence[Any], expression: Any) -> list[Any]:
     """
     switching: list[Any] = []
 
-    def apply(name: str, a: Any, b: Any = None) -> Any:
+    def apply(name: str, *operands: _Switched) -> _Switched:
+        value = operate(name, *(operand.value for operand in operands))
+        if name == LOOKUP_OPERATION:  # tables are long: their points are not located
+            return _Switched(value)
+        a, switches = operands[0].value, frozenset[int]().union(*(operand.switches for operand in operands))
+        function = None
         if name in _DIFFERENCE:
-            switching.append(a - b)
+            function = a - operands[1].value
         elif name in _ZERO:
-            switching.append(a)
+            function = a
         elif name in _INTEGER:
-            switching.append(ca.sin(ca.pi * (a if b is None else a / b)))
-        return ca.SX.unary(OPS[name], a) if b is None else ca.SX.binary(OPS[name], a, b)
+            function = ca.sin(ca.pi * (a if len(operands) == 1 else a / operands[1].value))
+        if function is not None:
+            switches |= {len(switching)}
+            switching.append(function)
+        return _Switched(value, switches)
 
     function = ca.Function("f", list(symbols), [ca.densify(expression)])
-    interpret(function, [[s.nz[j] for j in range(s.nnz())] for s in symbols], ca.SX, apply)
-    return switching
+    inputs = [[_Switched(s.nz[j]) for j in range(s.nnz())] for s in symbols]
+    (outputs,) = interpret(function, inputs, lambda c: _Switched(ca.SX(c)), apply)
+    return [switching[i] for i in sorted(frozenset[int]().union(*(output.switches for output in outputs)))]
+
+
+class _Switched(NamedTuple):
+    """Expression with the indices of the switching functions that it depends on."""
+
+    value: Any
+    switches: frozenset[int] = frozenset()
 
 
 def sign_changes(function: ca.Function, begin: float, end: float) -> np.ndarray:

@@ -30,6 +30,7 @@ _MAX_MULTIPLIED_POWER = 8
 #: Non-analytic operations, with their names in messages.
 NONSMOOTH_OPS = {
     "FABS": "abs",
+    "CALL": "a look-up table",
     "SIGN": "sign",
     "COPYSIGN": "copysign",
     "FMIN": "minimum",

@@ -76,7 +76,9 @@ def _symbolic(interpolant: Any, polynomial: Any, outside: tuple[Any, Any] | None
                 derivative_views[nu] = _symbolic(interpolant, polynomial.derivative(nu), outside)
             return derivative_views[nu](x)
         if len(starts) > MAX_TABLE:
-            raise TracingError(f"an interpolant of {len(starts)} intervals cannot be traced (at most {MAX_TABLE})")
+            raise TracingError(
+                f"an interpolant of {len(starts)} intervals cannot be traced (at most {MAX_TABLE}): use m.spline"
+            )
         pieces = [piece(i) for i in range(len(starts))]
         if outside is None:
             return np.frompyfunc(lambda u: select_interval(u, list(starts[1:]), pieces), 1, 1)(x)

@@ -32,7 +32,7 @@ from livens.multibody.joint_forces import ZERO_BRANCH
 from livens.multibody.joint_stops import JointStop
 from livens.multibody.wheel import Wheel
 from livens.types import ArrayLike, ModelFunction
-from livens.validation import check_array, check_nonnegative, check_number, check_positive
+from livens.validation import check_arguments, check_array, check_nonnegative, check_number, check_positive
 
 
 class ForceMethods(ModelBase):
@@ -664,17 +664,19 @@ class ForceMethods(ModelBase):
         body_a: Body,
         body_b: Body,
         *,
-        stiffness: Any,
+        stiffness: Any = None,
         damping: Any = None,
+        potential: ModelFunction | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
         at: Any = None,
         at_second: Any = None,
         axes: Any = None,
     ) -> Element:
         """Add a bushing: an elastic connection of two bodies in all six directions.
 
-        The bushing is unloaded in the reference configuration. Displacements are resolved in the first body. Rotations
-        enter as ``2 tan(angle/2)`` about their axis. Results: ``name.force`` (N) and ``name.torque`` (N m, about its
-        point) on the second body, in space.
+        A linear bushing is unloaded in the reference configuration. Displacements are resolved in the first body.
+        Rotations enter as ``2 tan(angle/2)`` about their axis. Results: ``name.force`` (N) and ``name.torque`` (N m,
+        about its point) on the second body, in space.
 
         Parameters
         ----------
@@ -682,10 +684,16 @@ class ForceMethods(ModelBase):
             Name of the bushing.
         body_a, body_b : Body
             Bodies with orientation, one of them possibly the ground.
-        stiffness : array_like of shape (6,) or (6, 6)
-            Stiffness along the axes (N/m) and about them (N m/rad), or a symmetric matrix.
+        stiffness : array_like of shape (6,) or (6, 6), optional
+            Stiffness along the axes (N/m) and about them (N m/rad), or a symmetric matrix. Default: 0.
         damping : array_like of shape (6,) or (6, 6), optional
             Damping along the axes (N s/m) and about them (N m s/rad), or a symmetric matrix.
+        potential : callable, optional
+            Potential energy in J in addition to that of the stiffness, as a function of some of ``displacement`` (the
+            three displacements in m), ``rotation`` (the three rotations in rad) and ``k``. The antiderivative of a
+            measured force is ``m.spline(displacement[0], x, force, derivative=-1)``.
+        parameters : mapping of str to float, optional
+            Parameters of the potential.
         at : array_like of shape (3,) or Marker, optional
             Position in the reference configuration, in m. By default the centre of the second body.
         at_second : array_like of shape (3,) or Marker, optional
@@ -701,10 +709,13 @@ class ForceMethods(ModelBase):
         Raises
         ------
         InputError
-            If the model is planar, a body is a particle, or a matrix is not symmetric and positive semidefinite.
+            If the model is planar, a body is a particle, or a matrix is not symmetric and positive semidefinite; if
+            there is neither a stiffness nor a potential.
         """
         self._claim_name(name)
         self._check_body_pair(name, body_a, body_b)
+        if stiffness is None and potential is None:
+            raise InputError(f"{name}: a bushing needs a stiffness, a potential, or both")
         if self.dimension != 3 or not (body_a.has_orientation and body_b.has_orientation):
             raise InputError(f"{name}: a bushing needs two bodies with orientation, in a spatial model")
         position = at if at is not None else (body_b if body_b.element else body_a).reference_position
@@ -713,28 +724,39 @@ class ForceMethods(ModelBase):
         R = np.eye(3) if axes is None else check_array(f"{name}: axes", axes, (3, 3))
         if np.abs(R.T @ R - np.eye(3)).max() > 1e-9:
             raise InputError(f"{name}: axes must have orthonormal columns")
-        K = _spatial_matrix(f"{name}: stiffness", stiffness)
-        parameters = dict(
+        geometry: dict[str, Any] = dict(
             X=body_a.to_local(position_a),
             Y=body_b.to_local(position_b),
             A=body_a.in_body_axes(R),
             B=body_b.in_body_axes(R),
         )
+        values = dict(parameters or {})
+        if reserved := sorted(values.keys() & {*geometry, "stiffness", "viscosity"}):
+            raise InputError(f"{name}: the parameter name '{reserved[0]}' is reserved: choose another name")
+        law = None
+        if potential is not None:
+            arguments = (("displacement",), ("rotation",), *([("k",)] if values else []))
+            shapes = ((3,), (3,), ())[: len(arguments)]
+            check_law(f"{name}: the potential", potential, arguments, (), symbols_of(values), shapes)
+            law = named_law(potential, arguments)
+        values = geometry | values
         a, b = body_a.parametrisation, body_b.parametrisation
-        functions: dict[str, Any] = dict(potential=bushings.bushing_potential(a, b))
+        functions: dict[str, Any] = dict(potential=bushings.bushing_potential(a, b, stiffness is not None, law))
         if damping is not None:
-            parameters["viscosity"] = _spatial_matrix(f"{name}: damping", damping)
+            values["viscosity"] = _spatial_matrix(f"{name}: damping", damping)
             functions["dissipation"] = bushings.bushing_dissipation(a, b)
+        if stiffness is not None:
+            values["stiffness"] = _spatial_matrix(f"{name}: stiffness", stiffness)
         element = Element(
             [*body_a.coordinates, *body_b.coordinates],
-            parameters=parameters | dict(stiffness=K),
+            parameters=values,
             name=name,
             **functions,
         )
         body, point_name, sign = (body_b, "Y", 1) if body_b.element is not None else (body_a, "X", -1)
         self._add_force_element(name, element)
         self._force_outputs.append(
-            (name, BodyWrenchOutputs(element, body, parameters[point_name], ("force", "torque"), sign))
+            (name, BodyWrenchOutputs(element, body, geometry[point_name], ("force", "torque"), sign))
         )
         return element
 
@@ -921,6 +943,7 @@ class ForceMethods(ModelBase):
         self._claim_name(name)
         if not callable(expression):
             raise InputError(f"{name}: an observed quantity must be a function of q and v, got {expression!r}")
+        check_arguments(f"{name}: the observed quantity", expression, ("q", "v"))
         self._user_outputs[name] = expression
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from livens import math as m
 from livens.errors import InputError
+from livens.expressions.graph.interpreter import common_subexpressions
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.models.contact_detection import (
     ENERGY_TERMS,
@@ -91,6 +92,7 @@ class ContactGroup:
             getattr(shape, "local_positions", None),
             getattr(shape, "rounding", 0.0),
             getattr(shape, "radius", 0.0),
+            getattr(shape, "edges", None),
         )
         points = None if attributes[0] is None else np.array(attributes[0]).tobytes()
         surface = shape.surface if shape.surface is not None else type(shape)
@@ -199,7 +201,7 @@ class ContactGroup:
                 dissipative_force = ca.gradient(m.to_casadi(dissipation), v)
                 force, power = force - dissipative_force, ca.dot(dissipative_force, v)
             dissipated.append(power)
-        out = ca.cse(ca.densify(ca.vertcat(force, stored, *dissipated)))
+        out = common_subexpressions(ca.densify(ca.vertcat(force, stored, *dissipated)))
         return ca.Function("touch", [q, v, k], [out]), ca.Function("gap", [q, v, k], [m.to_casadi(gap)])
 
     def sphere_contact(

@@ -1,15 +1,15 @@
 """Composition of several dofs between two bodies into one joint, as the links in between have no mass.
 
-Supported are mutually orthogonal slides followed by hinges with successively orthogonal axes that intersect in a point,
-and a slide and a hinge with a common axis. This includes cylindrical, universal, spherical and planar joints, sliding
-tables, and three slides.
+Supported are mutually orthogonal slides before or after hinges with successively orthogonal axes that intersect in a
+point, and a slide and a hinge with a common axis. This includes cylindrical, universal, spherical and planar joints,
+sliding tables, and three slides.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,14 +21,29 @@ _AXIS_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
+class MeasuredDof:
+    """Measurable dof of a composite joint with the axes of its `JointCoordinate`.
+
+    `is_forward` is True if the second body is measured relative to the first. `last_axis` is that of the second of
+    three hinges.
+    """
+
+    dof: JointDof
+    axes: np.ndarray
+    is_forward: bool = True
+    last_axis: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class CompositeJoint:
     """Composite joint at a point, with axes as columns; `joint_type` is None if all directions are free."""
 
     joint_type: JointType | None
     point: np.ndarray
     axes: np.ndarray
-    #: Measurable dofs with their axes, and True if the second body is measured relative to the first.
-    coordinates: tuple[tuple[JointDof, np.ndarray, bool], ...]
+    coordinates: tuple[MeasuredDof, ...]
+    #: True if the joint leads from the second body to the first.
+    is_reversed: bool = False
 
     @property
     def type_name(self) -> str:
@@ -53,8 +68,12 @@ def compose_joint(link: Link, chain: Sequence[JointDof]) -> CompositeJoint:
     if len(hinges) + 3 * len(balls) > 3 or len(slides) > 3:
         raise _unsupported_error(link, chain, "more than three slides, or more than three hinges")
     coaxial = len(slides) == len(hinges) == 1 and _parallel(slides[0].axis, hinges[0].axis)
+    if slides and hinges and not coaxial and list(chain) == [*hinges, *slides]:
+        # seen from the second body, slides come first
+        reversed_chain = [replace(dof, axis=-dof.axis) for dof in reversed(chain)]
+        return replace(compose_joint(link, reversed_chain), is_reversed=True)
     if not coaxial and list(chain) != [*slides, *hinges, *balls]:
-        raise _unsupported_error(link, chain, "a slide after a hinge")
+        raise _unsupported_error(link, chain, "a slide between hinges, or a slide beside a ball joint")
     axes = [dof.axis for dof in hinges]
     if not all(_normal(a, b) for a, b in itertools.pairwise(axes)) or not all(
         _normal(a.axis, b.axis) for i, a in enumerate(slides) for b in slides[i + 1 :]
@@ -72,12 +91,18 @@ def compose_joint(link: Link, chain: Sequence[JointDof]) -> CompositeJoint:
         2: ((1, 2),),
     }.get(len(hinges) + 3 * len(balls), ())
     joint_type = JointType(locked, pairs) if locked or pairs else None
-    coordinates = [(dof, frame_from_z(dof.axis), True) for dof in slides]
+    coordinates = [MeasuredDof(dof, frame_from_z(dof.axis)) for dof in slides]
     if len(hinges) == 1:
-        coordinates.append((hinges[0], frame_from_z(axes[0]), True))
+        coordinates.append(MeasuredDof(hinges[0], frame_from_z(axes[0])))
     elif len(hinges) == 2:  # the second axis is fixed in the second body, relative to which the first is measured
-        coordinates.append((hinges[0], frame_from_z(axes[0], axes[1]), True))
-        coordinates.append((hinges[1], frame_from_z(-axes[1], axes[0]), False))
+        coordinates.append(MeasuredDof(hinges[0], frame_from_z(axes[0], axes[1])))
+        coordinates.append(MeasuredDof(hinges[1], frame_from_z(-axes[1], axes[0]), False))
+    elif len(hinges) == 3 and _normal(axes[0], axes[2]):  # Cardan angles
+        sign = np.sign(axes[0] @ np.cross(axes[1], axes[2]))
+        coordinates.append(MeasuredDof(hinges[0], frame_from_z(axes[0], axes[2])))
+        middle = np.column_stack([axes[1], axes[2], sign * axes[0]])
+        coordinates.append(MeasuredDof(hinges[1], middle, last_axis=axes[2]))
+        coordinates.append(MeasuredDof(hinges[2], frame_from_z(-axes[2], axes[0]), False))
     return CompositeJoint(joint_type, point, frame, tuple(coordinates))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from livens.multibody.imports.effective_inertia import effective_joint_inertias
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
 from livens.multibody.imports.mesh_files import MeshFiles
 from livens.multibody.imports.mjcf_defaults import Settings, read_with_includes
@@ -47,6 +48,10 @@ def read_mjcf(
     if reader.settings.total_mass > 0 and total > 0:
         for link in robot.links.values():
             link.mass = None if link.mass is None else link.mass.scaled(reader.settings.total_mass / total)
+    for dof, time_constant, damping_ratio in reader.spring_dampers:
+        inertia = effective_joint_inertias(robot)[dof.name]
+        dof.stiffness = inertia / (time_constant * damping_ratio) ** 2
+        dof.damping = 2 * inertia / time_constant
     read_equality_and_actuators(root, reader.settings, robot, reader.sites, reader.joint_ref, actuators)
     if keyframe is not None:
         read_keyframe(root, robot, reader.joint_ref, keyframe)
@@ -67,6 +72,8 @@ class _Reader:
         self.sites: dict[str, tuple[str | None, RigidTransform]] = {}
         #: Joint coordinates in the reference pose (MJCF `ref`).
         self.joint_ref: dict[str, float] = {}
+        #: Joints whose spring and damper are given by time constant in s and damping ratio.
+        self.spring_dampers: list[tuple[JointDof, float, float]] = []
         self._geom_inertias: dict[str | None, list[LinkInertia]] = {}
         #: Shapes that MuJoCo does not display by default, such as collision geometry.
         self.hidden_shapes: dict[str | None, list[Shape]] = {}
@@ -167,12 +174,15 @@ class _Reader:
         dof = JointDof(name, dof_type, node, point=node.numbers("pos", 3, np.zeros(3)))
         if dof_type in ("hinge", "slide"):
             dof.axis = node.direction("axis", (0.0, 0.0, 1.0))
-        spring = node.numbers("springdamper", 2, np.zeros(2))
-        if spring.any():
-            node.refuse("springdamper is not supported: give stiffness and damping")
+        time_constant, damping_ratio = node.numbers("springdamper", 2, np.zeros(2))
+        if time_constant > 0 and damping_ratio > 0:
+            self.spring_dampers.append((dof, float(time_constant), float(damping_ratio)))
         convert = settings.angle if is_rotational else float
         reference = convert(node.number("ref", 0.0))
-        dof.stiffness, dof.damping = node.not_negative("stiffness", 0.0), node.not_negative("damping", 0.0)
+        dof.stiffness, dof.higher_stiffness = _polynomial(node, "stiffness")
+        dof.damping, dof.higher_damping = _polynomial(node, "damping")
+        if dof_type not in ("hinge", "slide") and (dof.higher_stiffness or dof.higher_damping):
+            node.refuse(f"polynomials of stiffness or damping of a {dof_type} joint are not supported")
         dof.rest = convert(node.number("springref", 0.0)) - reference
         dof.armature, dof.friction = node.not_negative("armature", 0.0), node.not_negative("frictionloss", 0.0)
         ends = node.numbers("range", 2)
@@ -190,6 +200,14 @@ class _Reader:
                 f"the joint '{name}' is measured from its reference pose: MuJoCo's value {reference:g} (ref) is 0 here"
             )
         link.dofs.append(dof)
+
+
+def _polynomial(node: XmlNode, name: str) -> tuple[float, tuple[float, ...]]:
+    """Return the first and the higher coefficients of a stiffness or damping."""
+    first, *higher = (float(x) for x in node.numbers(name, (1, 2, 3), np.zeros(1)))
+    if first < 0:
+        raise node.error(f"{name} must not be negative, got {first:g}")
+    return first, tuple(higher) if any(higher) else ()
 
 
 def _gravity(root: XmlNode) -> np.ndarray:

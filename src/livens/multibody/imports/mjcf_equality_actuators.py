@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from livens.errors import suggestion
+from livens.multibody.imports.effective_inertia import effective_joint_inertias
 from livens.multibody.imports.mjcf_defaults import Settings
 from livens.multibody.imports.orientations import from_quaternion
 from livens.multibody.imports.robot_description import (
@@ -66,20 +69,21 @@ class _ActuatorLaw:
 
     def __init__(self) -> None:
         self.gain, self.bias, self.unsupported, self.inherits_range = 1.0, [0.0, 0.0, 0.0], "", 0.0
+        self.damping_ratio = 0.0
         self._has_bias = False
 
     def apply(self, node: XmlNode) -> None:
         """Apply the attributes of a node, without its defaults."""
         node_alone = XmlNode(node.tag, node.attributes, node.line, node.document, node.file)
-        for attribute in ("timeconst", "dampratio"):
-            if node_alone.number(attribute, 0.0):
-                self.unsupported = "timeconst and dampratio are not supported: give kv"
+        if node_alone.number("timeconst", 0.0):
+            self.unsupported = "timeconst is not supported: give kv"
         self.inherits_range = node_alone.number("inheritrange", self.inherits_range)
         if node.tag == "motor":
             self.gain, self.bias = 1.0, [0.0, 0.0, 0.0]
         elif node.tag == "position":
             self.gain = node_alone.not_negative("kp", self.gain)
-            self.bias = [0.0, -self.gain, -node_alone.not_negative("kv", -self.bias[2])]
+            self.damping_ratio = node_alone.not_negative("dampratio", self.damping_ratio)
+            self.bias = [0.0, -self.gain, -node_alone.not_negative("kv", max(-self.bias[2], 0.0))]
         elif node.tag == "velocity":
             self.gain = node_alone.not_negative("kv", self.gain)
             self.bias = [0.0, 0.0, -self.gain]
@@ -119,6 +123,10 @@ class _EqualityActuatorReader:
         self.fixed_tendons: dict[str, tuple[tuple[str, float], ...]] = {}
         self.tied_tendons: set[str] = set()
         self.scalar_joints = {dof.name for dof in robot.dofs() if dof.dof_type in ("hinge", "slide")}
+
+    @functools.cached_property
+    def effective_inertias(self) -> dict[str, float]:
+        return effective_joint_inertias(self.robot)
 
     # -- equality -----------------------------------------------------------------------------------------------------
     def equality(self, section: XmlNode) -> None:
@@ -267,6 +275,9 @@ class _EqualityActuatorReader:
                 offset = self.joint_ref[joint]
                 middle, radius = (ends[0] + ends[1]) / 2 + offset, (ends[1] - ends[0]) / 2 * law.inherits_range
                 limited["ctrl"] = middle - radius, middle + radius
+        if law.damping_ratio:
+            inertia = self.effective_inertias[joint] / gear**2
+            law.bias[2] = -2 * law.damping_ratio * float(np.sqrt(-law.bias[1] * inertia))
         bias = (law.bias[0], law.bias[1], law.bias[2])
         ranges = limited["ctrl"], limited["force"]
         return Actuator(name, joint, law.gain, bias, gear, self.joint_ref[joint], *ranges, node)

@@ -67,7 +67,9 @@ class Appearance:
 class JointDof:
     """Joint dof of a link relative to its parent: ``hinge``, ``slide``, ``ball`` or ``free``.
 
-    `rest` is the unstretched coordinate of its spring and `range` its limits, relative to the reference pose.
+    `rest` is the unstretched coordinate of its spring and `range` its limits, relative to the reference pose. Higher
+    coefficients of stiffness multiply the second and third power of the deflection, those of damping the square of the
+    rate with its sign, and its cube.
     """
 
     name: str
@@ -78,6 +80,8 @@ class JointDof:
     stiffness: float = 0.0
     rest: float = 0.0
     damping: float = 0.0
+    higher_stiffness: tuple[float, ...] = ()
+    higher_damping: tuple[float, ...] = ()
     armature: float = 0.0
     friction: float = 0.0
     range: tuple[float, float] | None = None
@@ -89,7 +93,8 @@ class JointDof:
     @property
     def has_passive_forces(self) -> bool:
         """True if the dof has stiffness, damping, armature or friction."""
-        return any((self.stiffness, self.damping, self.armature, self.friction))
+        linear = self.stiffness, self.damping, self.armature, self.friction
+        return any((*linear, *self.higher_stiffness, *self.higher_damping))
 
     def transform(self, value: float) -> RigidTransform:
         """Return the transform of the link frame for a joint coordinate."""

@@ -11,7 +11,7 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.multibody import body_drag, sliding_joint_forces, spherical_joint_forces
+from livens.multibody import body_drag, joint_forces, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
 from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
@@ -250,26 +250,27 @@ class MultibodyBuilder:
                     return
         else:
             composite = compose_joint(link, chain)
+            first, second = (body_b, body_a) if composite.is_reversed else (body_a, body_b)
             if composite.joint_type is not None:
                 name = self._unique_name(f"{link.name} joint", "joint")
                 points = composite.point, composite.point
                 mb.connections[name] = Joint(
-                    name, composite.type_name, composite.joint_type, body_a, body_b, points, composite.axes
+                    name, composite.type_name, composite.joint_type, first, second, points, composite.axes
                 )
-            for chain_dof, axes, is_forward in composite.coordinates:
-                name, bodies = (
-                    self._unique_name(chain_dof.name, "joint"),
-                    (body_a, body_b) if is_forward else (body_b, body_a),
+            for measured in composite.coordinates:
+                dof, bodies = measured.dof, (first, second) if measured.is_forward else (second, first)
+                name = self._unique_name(dof.name, "joint")
+                axes = measured.axes, dof.is_rotational, measured.last_axis
+                mb.joint_coordinates[name] = self.joints[dof.name] = JointCoordinate(
+                    name, *bodies, composite.point, *axes
                 )
-                coordinate = JointCoordinate(name, *bodies, composite.point, axes, chain_dof.is_rotational)
-                mb.joint_coordinates[name] = self.joints[chain_dof.name] = coordinate
         for chain_dof in chain:
             if chain_dof.name not in self.joints:
                 self.non_scalar_joints.add(chain_dof.name)
                 if chain_dof.has_passive_forces and chain_dof.dof_type != "free":
                     chain_dof.node.refuse(
                         "stiffness, damping, armature and frictionloss are not supported in a joint without a single "
-                        "coordinate (free joint, three hinges; in a ball joint: armature and frictionloss)"
+                        "coordinate (free joint, hinges that are not normal; ball joint: armature and frictionloss)"
                     )
             else:
                 self._add_passive_forces(chain_dof, self.joints[chain_dof.name])
@@ -277,6 +278,13 @@ class MultibodyBuilder:
     def _add_passive_forces(self, dof: JointDof, joint: Joint) -> None:
         """Add the passive forces of one dof: spring, damper, friction, armature and limit."""
         mb, is_rotational = self.mb, dof.is_rotational
+        if dof.higher_stiffness or dof.higher_damping:
+            self._add_polynomial_forces(dof, joint)
+            dof = dataclasses.replace(
+                dof,
+                stiffness=0.0 if dof.higher_stiffness else dof.stiffness,
+                damping=0.0 if dof.higher_damping else dof.damping,
+            )
         if dof.stiffness:
             name = f"{joint.name} spring"
             if is_rotational:
@@ -307,6 +315,22 @@ class MultibodyBuilder:
             else:
                 lower, upper = dof.range
                 mb.limit(f"{joint.name} limit", joint, lower=lower, upper=upper, stiffness=self.limit_stiffness)
+
+    def _add_polynomial_forces(self, dof: JointDof, joint: Joint) -> None:
+        """Add a spring or damper whose force is a polynomial of the joint coordinate or of its rate."""
+        sides = joint.a, joint.b, dof.is_rotational
+        if dof.higher_stiffness:
+            parameters: dict[str, Any] = dict(stiffness=np.array([dof.stiffness, *dof.higher_stiffness]), rest=dof.rest)
+            if dof.is_rotational:
+                parameters["angle_branch"] = joint_forces.ZERO_BRANCH
+            name, law = f"{joint.name} spring", joint_forces.polynomial_spring(*sides)
+            spring = joint.force_element(name, parameters, potential=law)
+            element = self.mb._add_force_element(name, spring)
+            self.mb._register_joint_output(joint, dof.is_rotational, element)
+        if dof.higher_damping:
+            viscosity = dict(viscosity=np.array([dof.damping, *dof.higher_damping]))
+            name, loss = f"{joint.name} damper", joint_forces.polynomial_damper(*sides)
+            self.mb._add_force_element(name, joint.force_element(name, viscosity, dissipation=loss))
 
     def _add_ball_joint_forces(self, dof: JointDof, joint: Joint) -> None:
         """Add a spring on the relative rotation angle, relaxed in the reference configuration, and a damper."""

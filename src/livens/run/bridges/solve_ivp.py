@@ -201,7 +201,7 @@ class _Problem:
             raise TracingError("the end of the interval is infinite")
         if self.y0.size > MAX_STATES:
             raise TracingError(f"{self.y0.size} states would take long to compile (at most {MAX_STATES} are compiled)")
-        ode = traced_ode(self.fun, self.y0.size, self.args, self.events or (), self.sign)
+        ode = traced_ode(self.fun, (self.t0, self.tf), self.y0, self.args, self.events or ())
         if ode.n_operations > MAX_OPERATIONS:
             raise TracingError(
                 f"{ode.n_operations} operations would take long to compile (at most {MAX_OPERATIONS} are compiled)"

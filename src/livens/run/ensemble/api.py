@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.engine.ensemble.stepper import InputTable
+from livens.engine.ensemble.lane_run import InputTable
 from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem

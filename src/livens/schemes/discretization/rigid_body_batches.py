@@ -12,6 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.graph.interpreter import common_subexpressions
 from livens.expressions.state_layout import Layout
 from livens.models.director_bodies import inertia_function
 from livens.schemes.discretization.assembly_plan import (
@@ -149,7 +150,7 @@ class BodyTable:
             ]
         elif n_rot:  # body steps with additional momentum terms are summed without compensation
             final_state.append((final_values[3], state_dofs[3]))
-        residual, jacobian = ca.cse([kernel.residual(*state, zero_force, zero_force), balance_jacobian])
+        residual, jacobian = common_subexpressions([kernel.residual(*state, zero_force, zero_force), balance_jacobian])
         return make_batch(
             "body", local, residual, {"x": x, "z": np.concatenate(state_dofs, axis=1), "k": k}, None, jacobian,
             final_state, update=(y, inverse_tangent @ y) if body_step.n_rot else None,
@@ -281,7 +282,7 @@ def _element_batch(
     z = np.concatenate([z, control_dofs(equations, commanded, members)], axis=1)
     parameters = np.array([e.parameters for e, _, _ in members], dtype=np.int64).reshape(count, -1)
     energy_dofs = np.tile([layout["supplied_energy"].start, layout["dissipated_energy"].start], (count, 1))
-    residual, jacobian = ca.cse([residual, ca.sparsify(jacobian)])
+    residual, jacobian = common_subexpressions([residual, ca.sparsify(jacobian)])
     return make_batch(
         "element", local, residual, {"x": x, "z": z, "k": parameters, "m": compensation_dofs}, None, jacobian,
         [(work, energy_dofs)], compensation, is_force=True, uncompensated_residual=uncompensated_residual,

@@ -15,6 +15,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.graph.interpreter import common_subexpressions
 from livens.expressions.state_layout import Layout
 from livens.models.base import sha256_of
 from livens.models.director_bodies import DirectorBodyDofs, body_signatures, inertia_function
@@ -281,7 +282,7 @@ class RigidBodyEquations(StepEquations):
         else:
             jacobian, update = self._jacobian(body_arguments, residual_q, v_m, lam, q, h, t, k)
         triplet = jacobian.sparsity().get_triplet()
-        simplified = ca.cse([residual, ca.SX(jacobian.nz[:]), *([] if update is None else [update[0]])])
+        simplified = common_subexpressions([residual, ca.SX(jacobian.nz[:]), *([] if update is None else [update[0]])])
         return StepGraph(
             x=x,
             z=z,
@@ -291,7 +292,7 @@ class RigidBodyEquations(StepEquations):
             jac_cols=np.array(triplet[1], dtype=np.int64),
             jac_values=simplified[1],
             update_matrix=None if update is None else (simplified[2], *update[1:]),
-            final_state=ca.cse(
+            final_state=common_subexpressions(
                 ca.densify(ca.vertcat(*final_qvp, supplied, dissipated, lam if m else empty, *additional))
             ),
             initial_guess=ca.densify(ca.vertcat(*initial_guesses, *multiplier_guesses)),

@@ -16,6 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.graph.interpreter import common_subexpressions
 from livens.expressions.state_layout import Layout
 from livens.models.director_bodies import inertia_function
 from livens.schemes.discretization.assembly_plan import (
@@ -283,7 +284,7 @@ class _GGLBatches:
 
 def _with_jacobian(residual: Expr, local: KernelSymbols) -> tuple[Expr, Expr]:
     """Return residual and Jacobian after common-subexpression elimination."""
-    simplified = ca.cse([ca.densify(residual), ca.sparsify(ca.jacobian(residual, local.x))])
+    simplified = common_subexpressions([ca.densify(residual), ca.sparsify(ca.jacobian(residual, local.x))])
     return simplified[0], simplified[1]
 
 

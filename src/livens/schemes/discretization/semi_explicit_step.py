@@ -18,6 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.expressions.graph.interpreter import common_subexpressions
 from livens.expressions.graph.merge_divisions import merge_divisions
 from livens.expressions.state_layout import Layout
 from livens.models.contact_detection import dissipated_power
@@ -409,4 +410,4 @@ def solve_if_diagonal_linear(
 def _simplified(graph: StepGraph) -> StepGraph:
     """Return the graph with common subexpressions of the final state, where A is evaluated, eliminated."""
     final_state = merge_divisions(graph.final_state_function)(*graph.arguments)
-    return dataclasses.replace(graph, final_state=ca.cse(final_state))
+    return dataclasses.replace(graph, final_state=common_subexpressions(final_state))

@@ -71,19 +71,25 @@ def _angle_increments(
     model: ElementType, angles: AngleExpressions, q0: Expr, v_m: Expr, q_m: Expr, h: Expr, k: Expr
 ) -> tuple[Expr, Expr]:
     """Return ``Dtheta/h`` of every angle, and the discrete gradients of the angles, one row per angle."""
-    w_and_jacobian = ca.Function("of", [model.q, model.k], [angles.cos_sin, ca.jacobian(angles.cos_sin, model.q)])
+    of_q = [angles.invariants, ca.jacobian(angles.invariants, model.q)]
+    w_and_jacobian = ca.Function("of", [model.q, model.k], of_q)
     w0, _ = w_and_jacobian(q0, k)
     _, W = w_and_jacobian(q_m, k)
     w_dot = W @ v_m
     angle_rates, angle_gradients = [], []
-    for j in range(angles.rates.numel()):
-        c, s = 2 * j, 2 * j + 1
-        x = w0[c] * w_dot[s] - w0[s] * w_dot[c]  # over h
-        w1 = w0 + h * w_dot
-        factor = _atan2_over_x(h * x, w0[c] * w1[c] + w0[s] * w1[s])
+    w1 = w0 + h * w_dot
+    mid = (w0 + w1) / 2
+    for *cosine, s in angles.indices:
+        c = cosine[0]
+        c0, c1, c_dot, c_mid, c_gradient = w0[c], w1[c], w_dot[c], mid[c], W[c, :]
+        if len(cosine) == 2:  # c is a length: Dc = 2 (sum w_m Dw)/(c0 + c1) is exact
+            c0, c1 = (ca.sqrt(w[c] ** 2 + w[c + 1] ** 2) for w in (w0, w1))
+            c_dot, c_mid = 2 * (mid[c] * w_dot[c] + mid[c + 1] * w_dot[c + 1]) / (c0 + c1), (c0 + c1) / 2
+            c_gradient = 2 * (mid[c] * W[c, :] + mid[c + 1] * W[c + 1, :]) / (c0 + c1)
+        x = c0 * w_dot[s] - w0[s] * c_dot  # over h
+        factor = _atan2_over_x(h * x, c0 * c1 + w0[s] * w1[s])
         angle_rates.append(factor * x)
-        mid = (w0 + w1) / 2
-        angle_gradients.append(factor * (mid[c] * W[s, :] - mid[s] * W[c, :]))
+        angle_gradients.append(factor * (c_mid * W[s, :] - mid[s] * c_gradient))
     return ca.vertcat(*angle_rates), ca.vertcat(*angle_gradients)
 
 

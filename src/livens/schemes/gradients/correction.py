@@ -16,7 +16,7 @@ _REL_CUTOFF = 1e-10
 _ABS_CUTOFF = 1e-12
 #: Operations whose second derivative does not describe their kinks and jumps.
 NONSMOOTH_OPS = frozenset(
-    "FABS FMIN FMAX IF_ELSE_ZERO SIGN FLOOR CEIL FMOD REMAINDER COPYSIGN LT LE EQ NE NOT AND OR".split()
+    "CALL FABS FMIN FMAX IF_ELSE_ZERO SIGN FLOOR CEIL FMOD REMAINDER COPYSIGN LT LE EQ NE NOT AND OR".split()
 )
 
 

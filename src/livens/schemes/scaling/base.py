@@ -37,6 +37,7 @@ class StepMeans(NamedTuple):
     unit: Expr  # step size in fictive time
     inverse_effective_mass: Callable[[Expr], Expr]  # ``f.M^-1 f`` of a force f on the coordinates
     multipliers: Expr | None = None  # Lagrange multipliers of the step
+    acceleration: Expr | None = None  # acceleration in the middle of the step, for scalings that need it
 
 
 class Scaling:
@@ -44,6 +45,8 @@ class Scaling:
 
     #: True if g is a function of the energies T and V only.
     energies = False
+    #: True if g is a function of the acceleration.
+    uses_acceleration = False
 
     def expression(self, model: Model) -> Expr:
         """Return g as an expression of the state and the parameters of a model.

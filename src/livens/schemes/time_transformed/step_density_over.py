@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.equations_of_motion import equations_of_motion
 from livens.models.system import System
 from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
@@ -20,6 +22,9 @@ from livens.schemes.scaling.base import Scaling, StepMeans
 from livens.schemes.scaling.user_defined import UserScaling
 from livens.schemes.time_transformed.step_density import density_step
 from livens.types import Expr, FloatArray
+
+#: Compliance of constraints in the equations of accelerations, in 1/kg.
+_COMPLIANCE = 1e-9
 
 
 class StepDensityOver(TimeTransformed):
@@ -87,7 +92,14 @@ class StepDensityOver(TimeTransformed):
             scale = check_scale(self.scaling, self._initial_scaling_of_system(model, values, k, t, h))
         else:
             scale = self.initial_scaling(as_hamiltonian(model), k, values["q"], values["p"])
-        return {**self.base.initial_scheme_state(model, values, k, t, h * scale), "t": t, "step_density": 1 / scale}
+        state = {**self.base.initial_scheme_state(model, values, k, t, h * scale), "t": t, "step_density": 1 / scale}
+        if self._needs_acceleration(model):
+            state["mean_acceleration"] = self._initial_acceleration(model, values, k, t)
+        return state
+
+    def _needs_acceleration(self, model: Any) -> bool:
+        """Return True if accelerations in the middle of a step are unknowns of the step."""
+        return self._uses_elements(model) and isinstance(self.scaling, Scaling) and self.scaling.uses_acceleration
 
     def _initial_scaling_of_system(
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float, h: float
@@ -97,15 +109,27 @@ class StepDensityOver(TimeTransformed):
         if scaling is not None:
             return float(ca.Function("g", [view.symbols["q"], view.k], [scaling])(values["q"], k))
         multipliers = values.get("multipliers", np.zeros(len(model.constraint_names)))
-        arguments = (values["q"], values["v"], t, k, h, multipliers)
+        arguments = (values["q"], values["v"], t, k, h, multipliers, self._initial_acceleration(model, values, k, t))
         return float(ca.evalf(self._scaling_of_step(model, *(ca.SX(ca.DM(value)) for value in arguments))))
 
-    def _scaling_of_step(self, model: Any, q: Expr, v: Expr, t: Expr, k: Expr, unit: Expr, multipliers: Expr) -> Expr:
+    def _initial_acceleration(
+        self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float
+    ) -> FloatArray:
+        """Return accelerations and multipliers of the initial state if the scaling needs them, else no values."""
+        if not self.scaling.uses_acceleration:
+            return np.zeros(0)
+        matrix, right = (np.array(part) for part in _accelerations(model)(values["q"], values["v"], t, k))
+        return np.linalg.solve(matrix, right).ravel()
+
+    def _scaling_of_step(
+        self, model: Any, q: Expr, v: Expr, t: Expr, k: Expr, unit: Expr, multipliers: Expr, acceleration: Expr
+    ) -> Expr:
         """Return g of the mean values of a step."""
         if not isinstance(self.scaling, Scaling):
             raise InputError(f"the scaling {self.scaling} is not symmetric in time; use it with semi-explicit")
         mass = inverse_effective_mass(model, q, k)
-        return self.scaling.for_system(model, StepMeans(q, v, t, k, unit, mass, multipliers))
+        a = acceleration[: model.n] if self.scaling.uses_acceleration else None
+        return self.scaling.for_system(model, StepMeans(q, v, t, k, unit, mass, multipliers, a))
 
     def _scaling_of_coordinates(self, model: Any) -> Expr | None:
         """Return the scaling of a mechanical system if it is a function of the coordinates alone, else None."""
@@ -166,25 +190,46 @@ class StepDensityOver(TimeTransformed):
 
     def _equations_with_step_size(self, model: Any, e: StepGraph) -> StepGraph:
         """Return the equations of the base scheme with the step size as a further unknown, ``log(size/eps)``."""
-        layout, n = e.layout.extended(t=1, step_density=1), e.layout.size
-        x, s = e.x, ca.SX.sym("log_size")
+        n, needs_acceleration = e.layout.size, self._needs_acceleration(model)
+        n_accelerations = model.n + model.m if needs_acceleration else 0
+        layout = e.layout.extended(t=1, step_density=1)
+        if needs_acceleration:
+            layout = layout.extended(mean_acceleration=n_accelerations)
+        x, s, a = e.x, ca.SX.sym("log_size"), ca.SX.sym("acceleration", n_accelerations)
         z, c = ca.SX.sym("z", layout.size), ca.SX.sym("c", e.c.numel())
         old, time, density, k = z[:n], z[n], z[n + 1], c[2:]
         size = c[0] * ca.exp(s)
         inputs = ca.vertcat(size, time, k)
         state = e.final_state_function(x, old, inputs)
         q0, q1 = old[e.layout["q"]], state[e.layout["q"]]
+        q, v, middle = (q0 + q1) / 2, (q1 - q0) / size, time + size / 2
         multipliers = state[e.layout["multipliers"]] if "multipliers" in e.layout else ca.SX(0, 1)
-        scaling = self._scaling_of_step(model, (q0 + q1) / 2, (q1 - q0) / size, time + size / 2, k, c[0], multipliers)
+        scaling = self._scaling_of_step(model, q, v, middle, k, c[0], multipliers, a)
+        balance = ca.SX(0, 1)
+        if needs_acceleration:
+            matrix, right = _accelerations(model)(q, v, middle, k)
+            balance = ca.mtimes(matrix, a) - right
         guess = ca.vertcat(c[0] / density, time, k)
         return StepGraph.from_residual(
-            ca.vertcat(x, s),
+            ca.vertcat(x, a, s),
             z,
             c,
-            residual=ca.densify(ca.vertcat(e.residual_function(x, old, inputs), s - ca.log(scaling))),
-            final_state=ca.densify(ca.vertcat(state, time + size, ca.exp(-s))),
-            initial_guess=ca.densify(ca.vertcat(e.initial_guess_function(old, guess), -ca.log(density))),
-            block_sizes=(*e.block_sizes, 1),
-            equation_labels=(*e.equation_labels, "step size"),
+            residual=ca.densify(ca.vertcat(e.residual_function(x, old, inputs), balance, s - ca.log(scaling))),
+            final_state=ca.densify(ca.vertcat(state, time + size, ca.exp(-s), a)),
+            initial_guess=ca.densify(ca.vertcat(e.initial_guess_function(old, guess), z[n + 2 :], -ca.log(density))),
+            block_sizes=(*e.block_sizes, *([n_accelerations] if needs_acceleration else []), 1),
+            equation_labels=(*e.equation_labels, *(["acceleration"] * n_accelerations), "step size"),
             layout=layout,
         )
+
+
+@functools.lru_cache(maxsize=64)
+def _accelerations(system: System) -> ca.Function:
+    """Return matrix and right-hand side of accelerations and multipliers as functions of (q, v, t, k).
+
+    The compliance of the constraints makes the matrix regular for redundant constraints and in singular positions.
+    """
+    e = equations_of_motion(system)
+    matrix, right = e.kkt_system
+    compliance = ca.diagcat(ca.SX(system.n, system.n), -_COMPLIANCE * ca.SX.eye(system.m))
+    return ca.Function("accelerations", [e.q, e.v, e.t, e.k], [matrix + compliance, ca.densify(right)])
