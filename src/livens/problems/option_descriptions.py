@@ -70,6 +70,7 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "damping": "Hunt-Crossley damping in s/m",
         "stiffness": "stiffness of the contacts in N/m",
     },
+    "nonlinear-line": {"N": "number of cells", "resistance": "resistance of each coil in ohm"},
     "four-dimensional-body": {"weights": "second moments of the body along its four axes"},
     "lotka-volterra": {"hunters": "initial number of hunters", "prey": "initial number of prey"},
     "spin-chain": {
