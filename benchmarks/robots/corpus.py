@@ -21,6 +21,7 @@ import re
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray, urdf: bool) ->
     }
     k, view = system.parameter_vector(removed), equations_of_motion(system)
     matrix, rhs = (np.asarray(view.evaluator(part)(q, v, 0.0, k)[0]) for part in view.kkt_system)
-    a = scipy.linalg.lstsq(matrix, rhs.ravel(), lapack_driver="gelsy", cond=1e-14)[0]
+    a = _accelerations(matrix, rhs.ravel())
     index = {name: i for i, name in enumerate(system.coordinates)}
     frames = {}
     for name, body in mb.bodies.items():
@@ -107,6 +108,16 @@ def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray, urdf: bool) ->
         if "origin" in body.markers and part.size == 12:
             frames[name] = part[:3] + body.markers["origin"].local_position @ part[3:].reshape(3, 3)
     return frames
+
+
+def _accelerations(matrix: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """Return the solution of a symmetric system, by least squares if it is singular (redundant constraints)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
+        try:
+            return np.asarray(scipy.linalg.solve(matrix, rhs, assume_a="sym"))
+        except (scipy.linalg.LinAlgWarning, np.linalg.LinAlgError):
+            return np.asarray(scipy.linalg.lstsq(matrix, rhs, lapack_driver="gelsy", cond=1e-14)[0])
 
 
 def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | str:
@@ -164,7 +175,7 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
 def _link_motions(mb: lv.Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Return position, rotation, velocity and angular velocity of the frames of links, in space."""
     index = {name: i for i, name in enumerate(mb.system.coordinates)}
-    motions = {}
+    motions: dict[str, tuple[np.ndarray, ...]] = {}
     for body in mb.bodies.values():
         part = [index[str(c)] for c in body.coordinates]
         if len(part) != 12:
@@ -299,7 +310,9 @@ def main() -> None:
     reasons: collections.Counter[str] = collections.Counter()
     examples: dict[str, str] = {}
     signal.signal(signal.SIGVTALRM, _expired)
-    lines, differences, named = [], dict[str, float](), list[str]()
+    differences, named = dict[str, float](), list[str]()
+    if options.out:
+        Path(options.out).write_text("")
     roots = [*([options.folder.resolve()] if options.folder else []), site_packages()]
     for package, path in files(roots):
         if not re.search(options.only, str(path)):
@@ -328,17 +341,11 @@ def main() -> None:
                 count[2] += 1
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        lines.append(
-            json.dumps(
-                dict(
-                    package=package,
-                    path=str(path),
-                    error=error,
-                    difference=difference,
-                    seconds=time.process_time() - started,
-                )
-            )
-        )
+        seconds = time.process_time() - started
+        line = dict(package=package, path=str(path), error=error, difference=difference, seconds=seconds)
+        if options.out:
+            with Path(options.out).open("a") as out:
+                out.write(json.dumps(line) + "\n")
         balanced = not error and any("mean moments" in note for note in mb.import_warnings)
         if isinstance(difference, float) and difference >= 1e-9 and balanced:
             named.append(label)
@@ -348,8 +355,6 @@ def main() -> None:
             reason = re.sub(r"'[^']*'", "'..'", re.sub(r"[-+0-9.e]+", "#", error.partition(": ")[2]))[:110]
             reasons[f"{path.suffix[1:]} {reason}"] += 1
             examples.setdefault(f"{path.suffix[1:]} {reason}", label)
-    if options.out:
-        Path(options.out).write_text("\n".join(lines) + "\n")
     for (package, kind), (movable, loaded, lenient) in sorted(counts.items()):
         print(f"{package:20} {kind:5} {loaded:4} of {movable:4}, lenient {lenient}")
     for kind in ("urdf", "xml"):

@@ -105,6 +105,10 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "spin": "initial rate of the rods about their axes in rad/s",
         "tree": "number of a random tree; 0: chain",
     },
+    "closed-loop-bars": {
+        "equivariant": "1: kinetic energy as a function of invariants, as published",
+        "torque": "generalised force of the torque: normalised, or printed as (128)",
+    },
     "dominoes": {
         "count": "number of dominoes",
         "push": "initial rate of the first domino in rad/s",

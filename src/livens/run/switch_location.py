@@ -11,7 +11,7 @@ import numpy as np
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState
 from livens.expressions.state_layout import Layout
-from livens.models.switch_times import StateSwitches
+from livens.models.state_switches import StateSwitches
 from livens.run.plan import Plan
 
 #: Largest number of switching functions that are located; crowds of contacts have more.
