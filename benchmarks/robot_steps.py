@@ -1,13 +1,21 @@
-"""Steps of robots and chains in the tree tier beside MuJoCo, interleaved in one process; processor time."""
+"""Steps of robots, chains and a satellite in the tree tier beside MuJoCo, interleaved in one process; processor time.
+
+Robots move smoothly from rest. The lively robot has motor torques that jump every 10 ms, and dampers.
+"""
 
 from __future__ import annotations
 
 import importlib
+import math
 import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
 
 import livens as lv
 
@@ -20,6 +28,12 @@ _ROBOTS = {
     "G1": ("g1_description/urdf/g1_29dof_rev_1_0.urdf", True),
 }
 _CHAINS = (20, 100, 300)
+#: Armature of the joints of the arm in kg m^2; amplitude of the torques, in N m, and damping of the lively robot.
+_ARMATURE, _TORQUE, _DAMPING, _PERIOD = 0.4, 1.0, 0.1, 0.02
+#: Satellite: moments of inertia, wheel inertia and rate, angular velocity of the bus, step size, and end time.
+_BUS, _WHEEL, _WHEEL_RATE, _OMEGA, _WHEEL_H, _WHEEL_END = (
+    (20.0, 25.0, 30.0), 0.05, 100 * math.pi, (0.02, -0.01, 0.03), 0.01, 60.0,
+)  # fmt: skip
 _LENGTH, _MASS, _RADIUS = 0.1, 0.1, 0.01
 
 
@@ -44,6 +58,48 @@ def robot(path: Path, floating: bool) -> tuple[lv.Multibody, dict[str, float]]:
     mb = lv.Multibody.from_urdf(path, base="floating" if floating else "fixed")
     suffixes = (" friction.level", " friction.static", " damper.viscosity")
     return mb, {name: 0.0 for name in mb.system.parameters if name.endswith(suffixes)}
+
+
+def frictionless_robot(path: Path, floating: bool) -> lv.Multibody:
+    """Return a robot without shapes, joint friction and joint damping, as `mujoco_model` has it."""
+    text = re.sub(r"<dynamics\b[^>]*/>|<mujoco>.*?</mujoco>", "", robot_without_meshes(path), flags=re.S)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / path.name
+        file.write_text(text, encoding="utf-8")
+        return lv.Multibody.from_urdf(file, base="floating" if floating else "fixed")
+
+
+def add_armatures(mb: lv.Multibody, model: Any) -> None:
+    """Add an armature to all joints, in both codes."""
+    for joint in mb.joints.values():
+        if joint.joint_type.angle:
+            mb.armature(joint, inertia=_ARMATURE)
+    if model is not None:
+        model.dof_armature[:] = _ARMATURE
+
+
+def add_motors(mb: lv.Multibody, model: Any) -> Any:
+    """Add motors and dampers to all joints; return the torques of MuJoCo as a function of time."""
+    names = [name for name, joint in mb.joints.items() if joint.joint_type.angle]
+    sizes = {name: _TORQUE * math.cos(2 * math.pi * 0.618 * i) for i, name in enumerate(names)}
+
+    def law(t: Any, k: Any) -> Any:
+        return k.size * lv.math.sign(lv.math.sin(2 * math.pi / _PERIOD * (t + 1e-6)))
+
+    for name in names:
+        parameters = dict(size=np.array(sizes[name]))
+        mb.motor(mb.joints[name], torque=law, parameters=parameters, name=f"{name} lively motor")
+        mb.torsion_damper(f"{name} lively damper", mb.joints[name], damping=_DAMPING)
+    if model is None:
+        return None
+    dofs = [model.jnt_dofadr[model.joint(name).id] for name in names]
+    model.dof_damping[dofs] = _DAMPING
+
+    def torques(data: Any) -> None:
+        sign = math.copysign(1.0, math.sin(2 * math.pi / _PERIOD * (data.time + 1e-6)))
+        data.qfrc_applied[dofs] = [sign * sizes[name] for name in names]
+
+    return torques
 
 
 def chain_mjcf(n: int) -> str:
@@ -78,10 +134,10 @@ def mujoco_model(mujoco: Any, text: str, floating: bool) -> Any:
     return model
 
 
-def measure(mb: lv.Multibody, parameters: dict[str, float], mujoco: Any, model: Any) -> dict[str, float]:
-    """Return the shortest times per step in microseconds of all codes, measured in turns."""
+def measure(mb: lv.Multibody, mujoco: Any, model: Any, torques: Any = None) -> dict[str, float]:
+    """Return the shortest times per step in microseconds of all codes, measured in turns; `torques` drive MuJoCo."""
     q, v = mb.initial_state
-    step, best = lv.prepare(mb.system, "lie-em", h=_H, parameters=parameters), dict[str, float]()
+    step, best = lv.prepare(mb.system, "lie-em", h=_H), dict[str, float]()
 
     def run_time(n_steps: int) -> float:
         start = time.process_time()
@@ -99,29 +155,71 @@ def measure(mb: lv.Multibody, parameters: dict[str, float], mujoco: Any, model: 
             model.opt.integrator = integrator
             data = mujoco.MjData(model)
             mujoco.mj_step(model, data)
-            start = time.process_time()
-            mujoco.mj_step(model, data, nstep=_STEPS)
-            record(name, time.process_time() - start)
+            n_calls, elapsed = (1, 0.0) if torques is None else (_STEPS // 10, 0.0)
+            for _ in range(n_calls):
+                if torques is not None:
+                    torques(data)
+                start = time.process_time()
+                mujoco.mj_step(model, data, nstep=_STEPS // n_calls)
+                elapsed += time.process_time() - start
+            record(name, elapsed)
     return best | dict(tree=best["run"] - best["start"])  # without the start of a run
 
 
+def satellite() -> tuple[float, float, float]:
+    """Return the errors of the bus rate of a satellite with a wheel, of order two and four, and the time per step."""
+    mb = lv.Multibody(gravity=None)
+    bus = mb.body("bus", mass=100.0, inertia=list(_BUS))
+    mb.initial(bus, omega=list(_OMEGA), velocity=[0, 0, 0])
+    mb.wheel("wheel", bus, "z", _WHEEL, rate=_WHEEL_RATE)
+    J, momentum = np.array(_BUS), np.array([0.0, 0.0, _WHEEL * (_WHEEL_RATE + _OMEGA[2])])
+
+    def derivative(t: float, omega: np.ndarray) -> np.ndarray:
+        # the inertia about the axis of the wheel is that of bus and wheel without the wheel
+        return np.asarray(-np.cross(omega, J * omega + momentum) / J)
+
+    exact = solve_ivp(derivative, (0, _WHEEL_END), _OMEGA, method="DOP853", rtol=1e-13, atol=1e-15, dense_output=True)
+    errors, best = [], math.inf
+    for scheme in ("lie-em", "suzuki-4:lie-em"):
+        run = mb.simulate(t_end=_WHEEL_END, h=_WHEEL_H, scheme=scheme)
+        rates = np.einsum("tij,ti->tj", run["bus.rotation"], run["bus.omega"])
+        errors.append(float(np.abs(rates - exact.sol(run.t).T).max()))
+    step, (q, v) = lv.prepare(mb.system, "lie-em", h=_WHEEL_H), mb.initial_state
+    for _ in range(_ROUNDS):
+        marks = [time.process_time()]
+        for n_steps in (_STEPS, 11 * _STEPS):
+            step.run(q, v, t_end=n_steps * _WHEEL_H, every=10**6)
+            marks.append(time.process_time())
+        best = min(best, (marks[2] - 2 * marks[1] + marks[0]) / (10 * _STEPS) * 1e6)
+    return errors[0], errors[1], best
+
+
 def main() -> None:
-    """Print the times per step of all robots and chains."""
+    """Print the times per step of all robots and chains, and the errors of the satellite."""
     try:
         mujoco = importlib.import_module("mujoco")
     except ImportError:
         mujoco = None
     folder = robot_folder()
-    cases: list[tuple[str, lv.Multibody, dict[str, float], str, bool]] = []
-    for name, (file, floating) in (_ROBOTS if folder is not None else {}).items():
+    cases: list[tuple[str, lv.Multibody, str, bool]] = []
+    for robot_name, (file, floating) in (_ROBOTS if folder is not None else {}).items():
         assert folder is not None
-        cases.append((name, *robot(folder / file, floating), robot_without_meshes(folder / file), floating))
-    cases += [(f"chain of {n} hinges", chain(n), {}, chain_mjcf(n), False) for n in _CHAINS]
+        path = folder / file
+        labels = {"UR5": ["UR5", "UR5, armature"], "G1": ["G1", "G1, lively"]}.get(robot_name, [robot_name])
+        cases += [(name, frictionless_robot(path, floating), robot_without_meshes(path), floating) for name in labels]
+    cases += [(f"chain of {n} hinges", chain(n), chain_mjcf(n), False) for n in _CHAINS]
     print(f"{'us per step, h = 1e-3':24s}{'tree':>10s}{'Euler':>10s}{'RK4':>10s}")
-    for name, mb, parameters, text, floating in cases:
-        model = None if mujoco is None else mujoco_model(mujoco, text, floating)
-        times = measure(mb, parameters, mujoco, model)
+    for name, mb, text, floating in cases:
+        model, torques = None if mujoco is None else mujoco_model(mujoco, text, floating), None
+        if "armature" in name:
+            add_armatures(mb, model)
+        elif "lively" in name:
+            torques = add_motors(mb, model)
+        times = measure(mb, mujoco, model, torques)
         print(f"{name:24s}" + "".join(f"{times.get(code, float('nan')):10.2f}" for code in ("tree", "Euler", "RK4")))
+    second, fourth, time_of_step = satellite()
+    print(f"satellite with a wheel at 3000 rpm, h = {_WHEEL_H:g}: error of the bus rate {second:.1e} rad/s,")
+    print(f"suzuki-4:lie-em {fourth:.1e} rad/s; {time_of_step:.2f} us per step of lie-em")
 
 
 if __name__ == "__main__":

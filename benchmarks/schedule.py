@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 import livens
+from benchmarks.adaptive_steps import AdaptiveSteps
 from benchmarks.ball_bearing import BallBearing
 from benchmarks.balls import Balls
 from benchmarks.beams import Beams
@@ -73,7 +74,7 @@ CASES: tuple[type[Case], ...] = (
         SliderCrank,
         IFToMM,
     ),
-    *(BallBearing, Balls, SimdSteps, Animations, ControlLoop),
+    *(AdaptiveSteps, BallBearing, Balls, SimdSteps, Animations, ControlLoop),
 )
 
 

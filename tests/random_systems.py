@@ -280,14 +280,12 @@ class Reference:
         self.count, self.n_modes = count, len(modes)
 
     def velocity(self, t, q, v):
-        """Velocity nearest to `v`, in the metric of masses where they are regular, that satisfies the constraints."""
+        """Velocity after impulses of the constraints; massless directions follow without impulses."""
         if not self.count:
             return v
         G, level, _, mass = (np.array(x) for x in self.level(t, q, v))
-        if np.linalg.cond(mass) > 1e10:
-            return v - np.linalg.pinv(G) @ level.ravel()
-        step = np.linalg.solve(mass, G.T)
-        return v - step @ np.linalg.solve(G @ step, level.ravel())
+        matrix = np.block([[mass, G.T], [G, np.zeros((self.count, self.count))]])
+        return v + np.linalg.solve(matrix, np.concatenate([np.zeros(len(v)), -level.ravel()]))[: len(v)]
 
     def solve(self, q0, v0, rtol):
         """Solve the motion; return the segments of the dense output and the times at which they end."""

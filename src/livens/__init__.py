@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from livens.models import port_hamiltonian as port_hamiltonian
     from livens.models import symmetry as symmetry
     from livens.models.constrained_hamiltonian import ConstrainedHamiltonian as ConstrainedHamiltonian
+    from livens.models.discrete_lagrangian import DiscreteLagrangian as DiscreteLagrangian
     from livens.models.element import Element as Element
     from livens.models.element import of_invariants as of_invariants
     from livens.models.external_force import ExternalForce as ExternalForce
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from livens.models.multibody_equations import MultibodyEquations as MultibodyEquations
     from livens.models.nambu import Nambu as Nambu
     from livens.models.point_masses import PointMasses as PointMasses
+    from livens.models.poisson.isospectral import IsospectralFlow as IsospectralFlow
+    from livens.models.poisson.model import Poisson as Poisson
+    from livens.models.poisson.spins import Spins as Spins
     from livens.models.port_hamiltonian import PortHamiltonian as PortHamiltonian
     from livens.models.problem import Problem as Problem
     from livens.models.sympy_models import from_sympy as from_sympy
@@ -94,6 +98,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "ExternalForce": "models.external_force",
     "ConstrainedHamiltonian": "models.constrained_hamiltonian",
+    "DiscreteLagrangian": "models.discrete_lagrangian",
     "Element": "models.element",
     "Ensemble": "results.ensemble",
     "Event": "run.events.event",
@@ -106,18 +111,21 @@ _HOMES = {
     "LivensError": "errors",
     "LivensWarning": "errors",
     "ModelError": "errors",
+    "IsospectralFlow": "models.poisson.isospectral",
     "Multibody": "multibody.multibody",
     "MultibodyEquations": "models.multibody_equations",
     "Nambu": "models.nambu",
     "OptimalMotion": "transcription.motion",
     "ParetoFront": "transcription.pareto",
     "PointMasses": "models.point_masses",
+    "Poisson": "models.poisson.model",
     "PortHamiltonian": "models.port_hamiltonian",
     "Problem": "models.problem",
     "Result": "results.result",
     "Section": "multibody.sections",
     "Feedback": "run.schedule",
     "Schedule": "run.schedule",
+    "Spins": "models.poisson.spins",
     "StepControl": "run.step_control",
     "System": "models.system",
     "WriteError": "errors",

@@ -101,6 +101,8 @@ class Interrupted(KeyboardInterrupt):
 
 #: Largest number of known names in a message.
 _MAX_LISTED = 40
+#: Number of levels of nested containers above which an argument is refused.
+_DEEP = 100
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
@@ -148,8 +150,46 @@ def explain_call_errors(target: T, name: str = "") -> T:
             if not message:
                 raise
             raise CallError(f"{label}: {message}") from error
+        except RecursionError:
+            # functions of the user may recurse without end as well: then the arguments are not deep
+            if not any(map(_is_deep, (*arguments, *named.values()))):
+                raise
+            raise CallError(f"{name or function.__name__}: an argument contains lists or dicts {_DEEP} deep") from None
 
     return cast("T", called)
+
+
+def refuse_arguments(reason: str, *names: str) -> Callable[[T], T]:
+    """Return a decorator of functions that have no arguments of these names; `reason` enters the error message.
+
+    >>> @explain_call_errors
+    ... @refuse_arguments("all members take equal steps", "tolerance")
+    ... def ensemble(model, *, h): ...
+    >>> ensemble("pendulum", h=0.1, tolerance=1e-6)
+    Traceback (most recent call last):
+    livens.errors.CallError: ensemble has no argument 'tolerance': all members take equal steps
+    """
+
+    def decorate(target: T) -> T:
+        vars(target).setdefault("refused_arguments", {}).update(dict.fromkeys(names, reason))
+        return target
+
+    return decorate
+
+
+def _is_deep(value: object) -> bool:
+    """Return whether lists, tuples or dicts contain each other more than `_DEEP` levels deep."""
+    level = [value]
+    for _ in range(_DEEP):
+        level = [
+            part
+            for outer in level
+            if isinstance(outer, (list, tuple, dict))
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+        ][:_DEEP]
+        if not level:
+            return False
+    return True
 
 
 def _explain_method_errors(decorated: type) -> None:
@@ -248,7 +288,10 @@ def _explain_bad_call(
 
     signature = inspect.signature(function)
     known = [parameter for parameter in signature.parameters if parameter != "self"]
+    refused = getattr(function, "refused_arguments", {})
     for argument in named:
+        if argument not in known and argument in refused:
+            return f"{name} has no argument '{argument}': {refused[argument]}"
         if argument not in known:
             return f"{name} has no argument '{argument}'{suggestion(argument, known)}"
     try:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.run.bridges.fmu import export
+from livens.run.bridges.fmu import export, exported_step
 
 pytest.importorskip("ziglang")
 fmpy = pytest.importorskip("fmpy")
@@ -185,7 +185,7 @@ def test_unknown_values_are_refused(cart):
 
 def test_steps_by_dense_elimination(tmp_path, monkeypatch):
     """Steps that the static pivot order does not solve: here all of them, because no status counts as converged."""
-    monkeypatch.setattr(export, "CONVERGED", -99)
+    monkeypatch.setattr(exported_step, "CONVERGED", -99)
     path = lv.fmu(cart_pole(), tmp_path / "dense.fmu", outputs=["x", "a"], scheme="livens-em", h=H, start=START)
     got = fmpy.simulate_fmu(str(path), start_time=0, stop_time=5, step_size=H, output_interval=H)
     run = lv.simulate(cart_pole(), **START, scheme="livens-em", h=H, t_end=5.0)

@@ -5,7 +5,7 @@ import pytest
 
 import livens as lv
 from livens import contacts
-from livens.engine.collision import NeighbourList
+from livens.engine.neighbour_list import NeighbourList
 from livens.errors import LivensWarning
 
 

@@ -11,11 +11,12 @@ from conftest import measured_order
 
 import livens as lv
 from livens import contacts
-from livens.engine import collision as engine
 from livens.engine import compiled_step
+from livens.engine import neighbour_list as engine
 from livens.engine.codegen import jit
-from livens.engine.collision import N_OVERLAPS, N_PAIRS, N_REBUILDS, N_TESTS, NeighbourList
+from livens.engine.collision import N_OVERLAPS, N_PAIRS, N_REBUILDS, N_TESTS
 from livens.engine.lru_cache import LruCache
+from livens.engine.neighbour_list import NeighbourList
 from livens.errors import InputError
 from livens.models.contact_detection import DetectedContacts
 from livens.schemes.discretization import independent_bodies as recipes

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from conftest import measured_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import least_squares
 
 import livens as lv
 from livens import math as m
@@ -220,3 +222,80 @@ def test_what_ggl_em_needs():
     turning_table = lv.System("x y", kinetic=lambda q, v: (v @ v) / 2 + q[0] * v[1] - q[1] * v[0])
     with pytest.raises(lv.InputError, match="needs a kinetic energy that is a quadratic form"):
         lv.simulate(turning_table, [1.0, 0.5], [0.0, 0.0], scheme="ggl-em", h=0.01, t_end=1.0)
+
+
+# -- the adjoint of ggl-variational and symmetric compositions --------------------------------------------------------
+COMPOSED = ("ggl-variational", "ggl-variational-adjoint", "ggl-variational-symmetric")
+
+
+def test_the_adjoint_inverts_the_scheme():
+    """The equations of ggl-variational hold with -h from the end, for a momentum that differs by constraint forces."""
+    for q0, p0, q1, p1 in steps("ggl-variational-adjoint"):
+
+        def residual(x, q0=q0, p0=p0, q1=q1, p1=p1):
+            p, v, gam, lam, nu = x[:3], x[3:6], x[6:8], x[8:10], x[10:]
+            u, qb = np.linalg.solve(M, p), q1 - H * v
+            bend = H * curvature(gam) @ u
+            return np.r_[
+                q0 - q1 + H * v + H * np.linalg.solve(M, slopes(qb).T @ gam),
+                p - p1 + H * force(q1) - slopes(q1).T @ lam - bend,
+                M @ v - p + bend,
+                slopes(qb) @ u,
+                p - p0 - slopes(q0).T @ nu,
+            ]
+
+        start = np.r_[p0, (q1 - q0) / H, np.zeros(6)]
+        assert np.abs(least_squares(residual, start, xtol=1e-15, ftol=1e-15, gtol=1e-15).fun).max() < 1e-11
+    symmetric = lv.study.reversibility_defect
+    assert symmetric(system(), "ggl-variational-symmetric", *bead_on_a_circle(), H) < 1e-13
+    assert symmetric(system(), "ggl-variational-adjoint", *bead_on_a_circle(), H) > 1e-4
+
+
+def curvature(gam):
+    """Return the weighted sum of the second derivatives of the constraints."""
+    return gam[0] * np.eye(3) + gam[1] * np.array([[0.0, -0.5, 0.0], [-0.5, 0.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+def bead_on_a_circle():
+    model = system()
+    start = dict(q0=[0.9, 0.6, 0.5], v0=[1.0, -1.0, 0.5])
+    state = model.initial_state(start, model.parameter_vector(), 0.0, True, "remove")
+    return state["q"], state["v"]
+
+
+@pytest.mark.parametrize("scheme", [*COMPOSED, "suzuki-4:ggl-variational-symmetric"])
+def test_ggl_variational_and_its_compositions_are_symplectic(scheme):
+    assert lv.study.symplecticity_defect(system(), scheme, *bead_on_a_circle(), H) < 1e-12
+
+
+def test_orders_of_ggl_variational_compositions():
+    """Orders 1, 1, 2 and 4 in coordinates and momenta, against Lobatto pairs of order 6."""
+    q, v = bead_on_a_circle()
+    exact = lv.simulate(system(), q, v, scheme="lobatto-iiia-iiib-4", h=1e-3, t_end=0.8)
+    sizes = [0.02, 0.01, 0.005, 0.0025]
+    for scheme, order in zip([*COMPOSED, "suzuki-4:ggl-variational-symmetric"], [1, 1, 2, 4], strict=True):
+        runs = [lv.simulate(system(), q, v, scheme=scheme, h=h, t_end=0.8) for h in sizes]
+        errors = [np.abs(np.r_[run.q[-1] - exact.q[-1], run.p[-1] - exact.p[-1]]).max() for run in runs]
+        assert measured_order(sizes, errors) == pytest.approx(order, abs=0.06)
+
+
+def test_symmetric_ggl_variational_keeps_both_levels_and_angular_momentum():
+    """A spherical pendulum: both levels of constraints, angular momentum about the vertical, bounded energy."""
+    model = lv.System(
+        "x y z",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: G_ACC * q[2],
+        constraints=lambda q: [(q @ q - 1) / 2],
+        symmetries=dict(Lz=lambda q: [-q[1], q[0], 0.0]),
+    )
+    start = [0.8, 0.0, -0.6], [0.0, 1.5, 0.0]
+    ranges = []
+    for h in (0.02, 0.01):
+        run = lv.simulate(model, *start, scheme="ggl-variational-symmetric", h=h, t_end=100.0)
+        assert np.abs(run.observe("constraint")).max() < 1e-13
+        assert np.abs(run.observe("velocity_constraint")).max() < 1e-13
+        assert np.ptp(run.observe("Lz")) < 1e-12
+        energy = run.observe("total_energy")
+        ranges.append(np.ptp(energy[: len(energy) // 2]))
+        assert np.ptp(energy[len(energy) // 2 :]) < 1.05 * ranges[-1]
+    assert ranges[0] / ranges[1] == pytest.approx(4, abs=0.2)

@@ -80,9 +80,19 @@ def test_steps_with_a_tolerance_on_two_parts():
     assert np.abs(run.at(times).x - exact.at(times).x).max() < 5e-6
 
 
+@pytest.mark.parametrize("methods", ["gauss-2,radau-iia-2", "radau-ia-2,radau-iia-2", "lobatto-iiib-3,lobatto-iiic-3"])
+def test_order_of_pairs_by_rooted_trees(methods):
+    """Pairs with different nodes have the order that bicoloured trees say, measured on a system in two parts."""
+    scheme = lv.schemes.get(f"partitioned:{methods}")
+    exact = lv.simulate(hunt(), x0=[2.0, 1.0], scheme="taylor", t_end=1.0)
+    steps = [0.1 / 2**i for i in range(4)]
+    runs = [lv.simulate(hunt(partition="b"), x0=[2.0, 1.0], scheme=scheme.name, h=h, t_end=1.0) for h in steps]
+    errors = [np.abs(run.x[-1] - exact.x[-1]).max() for run in runs]
+    assert measured_order(steps, errors) == pytest.approx(scheme.order, abs=0.15)
+
+
 def test_what_makes_no_pair():
     for name, words in (
-        ("partitioned:gauss-2,radau-iia-2", "do not have the same nodes and weights"),
         ("partitioned:gauss-2,stormer-verlet", "is not a Runge-Kutta method"),
         ("partitioned:gauss-2,gauss-3", "must have equally many stages"),
     ):

@@ -222,3 +222,17 @@ def test_a_rate_that_stops_at_a_switch_leaves_the_state_there():
     run = lv.simulate(tank, x0=[1000.0], scheme="radau-iia-5", control=lv.StepControl(tolerance=1e-10), t_end=200.0)
     assert run.status == "complete"
     assert np.abs(run.x[:, 0] - np.maximum(1000 - 7 * run.t, 300)).max() < 1e-6
+
+
+@pytest.mark.parametrize("scheme", ["radau-iia-3", "radau", "gauss-3"])
+def test_a_stage_that_burns_out_ends_its_thrust_and_its_flow(scheme):
+    """The flow of 7 kg/s ends with 300 kg at t = 100 s, where no implicit step exists: closed form of both phases."""
+    rocket = lv.FirstOrder(
+        "v m", rhs=lambda x: [m.where(x[1] > 300, 21000.0 / x[1], 0.0) - 9.81, m.where(x[1] > 300, -7.0, 0.0)]
+    )
+    control = lv.StepControl(tolerance=1e-8)
+    run = lv.simulate(rocket, x0=[0.0, 1000.0], scheme=scheme, control=control, t_end=200.0)
+    mass = np.maximum(1000 - 7 * run.t, 300.0)
+    assert run.status == "complete" and np.abs(run.x[:, 1] - mass).max() < 1e-5
+    assert np.abs(run.x[:, 0] - (3000 * np.log(1000 / mass) - 9.81 * run.t)).max() < 1e-4
+    assert np.allclose(run.at([99.0, 150.0]).x[:, 1], [307.0, 300.0]) and run.accuracy().resolved

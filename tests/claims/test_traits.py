@@ -11,13 +11,21 @@ import pytest
 
 import livens as lv
 from livens import math as m
+from livens.engine.steppers.reference import ReferenceSolver
 from livens.models.equations_of_motion import OBSERVABLES
 from livens.schemes.core.catalogue import GROUPS
 from livens.schemes.core.scheme import FORMULATION_DESCRIPTIONS, Scheme, Traits
 
 H = 0.1
 #: What a scheme may conserve that is no observable of a system.
-MORE = {"momentum_maps", "quadratic_invariants", "first Hamiltonian", "second Hamiltonian"}
+MORE = {
+    "momentum_maps",
+    "quadratic_invariants",
+    "first Hamiltonian",
+    "second Hamiltonian",
+    "casimirs",
+    "linear_invariants",
+}
 #: Schemes of which one step in (q, p) cannot show whether they are symplectic, and why.
 NO_FORM = {
     "livens-em-nullspace": "the mass matrix of a unit quaternion is singular; the steps are those of livens-em",
@@ -28,6 +36,11 @@ NO_FORM = {
         [f"nambu-{one}" for one in "m m-g mt mt-g mt-g:-1 mt-g:2 t t-g t-g:-1 t-g:2".split()],
         "the state of a Nambu system is no phase space",
     ),
+    **dict.fromkeys(
+        ["spherical-midpoint", "collective-gauss-1", "collective-gauss-2", "isospectral-midpoint"],
+        "symplectic on the orbits of a Lie group: tests/claims/test_poisson.py looks at the bracket",
+    ),
+    "j-r-splitting": "the state of a port-Hamiltonian system is no phase space",
     "discrete-gradient-pair": "the state of a port-Hamiltonian system is no phase space",
     "sundman-doubled": "symplectic in the doubled phase space, which tests/claims/test_adaptive.py looks at",
 }
@@ -101,6 +114,20 @@ def measured(name):
         swing = lv.PortHamiltonian("q p", H=lambda x: x[1] ** 2 - m.cos(x[0]), J=[[0, 1], [-1, 0]])
         equations.append(scheme.equations(swing).to_single_graph())
         reversibility.append(there_and_back(swing, scheme))
+    if scheme.formulations == ("discrete Lagrangian",):
+        action = lv.DiscreteLagrangian(
+            "x y", lagrangian=lambda q0, q1, h: kinetic((q1 - q0) / h) * h - h * steep(q0) - h * shallow(q0)
+        )
+        given = dict(q=[0.6, -0.4], p=[0.5, 0.7], h=H)
+        symplecticity.append(lv.study.symplecticity_defect(action, scheme, **given))
+        reversibility.append(lv.study.reversibility_defect(action, scheme, **given))
+        equations.append(scheme.equations(action).to_single_graph())
+    if scheme.formulations in (("spins",), ("isospectral",)):
+        bodies = [lv.Spins(2, hamiltonian=lambda s: s[0] @ s[1] + s[0, 0] ** 2 * s[1, 1])]
+        bodies.append(lv.IsospectralFlow(2, hamiltonian=lambda W: W[0, 0] ** 2 + W[0, 1] * W[1, 0] ** 2))
+        (body,) = (one for one in bodies if not scheme.unmet_requirements(one))
+        equations.append(scheme.equations(body).to_single_graph())
+        reversibility.append(step_and_step_back(equations[-1]))
     if scheme.formulations == ("descriptor",):
         swing = lv.FirstOrder("angle rate", rhs=lambda x: [x[1], -m.sin(x[0])])
         equations.append(scheme.equations(swing).to_single_graph())
@@ -136,6 +163,17 @@ def there_and_back(swing, scheme):
     for _ in range(2):
         x = lv.simulate(swing, x0=x, scheme=scheme, h=H, t_end=H).x[-1] * [1, -1]
     return np.abs(x - [0.6, 0.7]).max()
+
+
+def step_and_step_back(e):
+    """Return the distance from the start after a step of size h and one of size -h."""
+    start = np.concatenate([[0.6, 0.7, -0.4, 0.2, 0.9, 0.5][: e.layout["x"].stop], np.zeros(2)])
+    z = start
+    for h in (H, -H):
+        x = ReferenceSolver(e).solve(np.zeros(e.size), z, np.array([h, 0.0]))[0]
+        z = e.evaluate_final_state(x, z, np.array([h, 0.0]))
+        assert np.abs(z - start).max() > 1e-3 or h < 0
+    return np.abs(z - start).max()
 
 
 def nambu_step(scheme):

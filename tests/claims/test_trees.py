@@ -248,16 +248,45 @@ def test_contact_with_the_ground():
     assert force.max() > 50.0
 
 
-@pytest.mark.parametrize("is_reversed", [False, True])
-def test_armature_as_a_number_of_the_joint(is_reversed):
-    """Rotors that are coupled to revolute joints have no unknowns; motion and multipliers are those of rotor bodies."""
-    mb = tree(("revolute", "revolute", "revolute"), (-1, 0, 1), 4, laws=True, is_reversed=is_reversed)
-    for joint in list(mb.joints.values()):
-        rotor = mb.body(f"{joint.name} rotor", mass=0.2, inertia=[0.2] * 3, position=[0, 0, 0])
-        bearing = mb.revolute(f"{joint.name} bearing", mb.ground, rotor, at=[0, 0, 0], axis="x")
-        mb.couple(f"{joint.name} armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
+@pytest.mark.parametrize(
+    ("types", "options"),
+    [
+        (("revolute", "prismatic", "revolute"), {}),
+        (("revolute", "revolute"), dict(is_reversed=True)),
+        (("cylindrical", "planar", "universal", "prismatic"), dict(floating=True)),
+    ],
+)
+def test_armature_as_a_number_of_the_joint(types, options):
+    """Armatures have no unknowns; motion, multipliers and energy are those of the other tiers."""
+    mb = tree(types, range(-1, len(types) - 1), 4, laws=True, **options)
+    n_dof = mb.simulate(t_end=0.005, h=0.005, tier="tree").info.tier_reason.split("with ")[1]
+    driven = [joint for joint in mb.joints.values() if joint.joint_type.angle or joint.joint_type.slide]
+    for joint in driven:
+        mb.armature(joint, inertia=0.3)
     run = assert_equal_runs(mb)
-    assert "6 bodies form a tree with 3 degrees of freedom" in run.info.tier_reason
+    assert run.info.tier_reason.endswith(n_dof) and run.summary.max_energy_drift < 1e-12
+    for joint in driven:
+        quantity = "torque" if joint.joint_type.angle else "force"
+        assert np.abs(run[f"{joint.name} armature.{quantity}"]).max() > 1e-3
+
+
+def test_armature_against_rotor_bodies():
+    """The motion with armatures and that with rotors on the ground differ by terms of order two."""
+
+    def end(as_body, h):
+        mb = tree(("revolute",) * 3, (-1, 0, 1), 4)
+        for joint in list(mb.joints.values()):
+            if not as_body:
+                mb.armature(joint, inertia=0.2)
+                continue
+            rotor = mb.body(f"{joint.name} rotor", mass=0.2, inertia=[0.2] * 3, position=[0, 0, 0])
+            bearing = mb.revolute(f"{joint.name} bearing", mb.ground, rotor, at=[0, 0, 0], axis="x")
+            mb.couple(f"{joint.name} coupling", (joint, 1.0), (bearing, -1.0))
+        return mb.simulate(t_end=0.32, h=h).q[-1, :36]
+
+    differences = [np.abs(end(True, h) - end(False, h)).max() for h in (0.02, 0.01, 0.005, 0.0025)]
+    slope = np.polyfit(np.log([0.02, 0.01, 0.005, 0.0025]), np.log(differences), 1)[0]
+    assert differences[0] > 1e-7 and slope == pytest.approx(2.0, abs=0.1)
 
 
 def test_parameters_of_a_prepared_step():
@@ -323,10 +352,7 @@ def test_single_steps_are_those_of_a_chunk(armature):
     """Steps one by one are bit-equal to steps of one call: states, multipliers, predictor and energies."""
     mb = tree(("revolute", "spherical", "prismatic"), (-1, 0, 1), 3, laws=True)
     if armature:
-        joint = mb.joints["joint0"]
-        rotor = mb.body("rotor", mass=0.2, inertia=[0.2] * 3, position=[0, 0, 0])
-        bearing = mb.revolute("bearing", mb.ground, rotor, at=[0, 0, 0], axis="x")
-        mb.couple("armature", (joint, 1.0), (bearing, -1.0), coupling_type="armature")
+        mb.armature(mb.joints["joint0"], inertia=0.2)
     q, v = mb.initial_state
     step = lv.prepare(mb.system, "lie-em", h=0.005, tier="tree")
     state = chunk = step.start(q, v)

@@ -16,7 +16,8 @@ def test_every_picture_is_shown_on_a_page():
     assert pictures - shown == set()
 
 
-def test_every_script_makes_a_picture_of_the_documentation():
+def test_every_script_makes_a_picture_of_the_documentation(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS / "figures")
     spec = importlib.util.spec_from_file_location("make_figures", DOCS / "figures" / "make.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -253,7 +253,7 @@ TARGETS = (
     ),
     Target(("run/fast_path.py",), 2, ("unit/run/test_short.py", "robustness/test_not_a_number.py")),
     Target(("run/contact/rigid_contact.py",), 5, ("unit/run/test_bounce.py", "unit/run/test_landing.py")),
-    Target(("run/contact/contact_dynamics.py",), 6, ("unit/run/test_landing.py",)),
+    Target(("run/contact/contact_dynamics.py", "run/contact/contact_equations.py"), 6, ("unit/run/test_landing.py",)),
     Target(("multibody/contacts/rigid_contact.py",), 4, ("unit/run/test_landing.py",)),
     # contacts and beams
     Target(

@@ -1,6 +1,7 @@
 """The figures of the sources: what is claimed holds, and the command says so, or says what does not."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,11 +26,13 @@ from livens.reproduce.measure import (
 ALL = [(entry.source, entry.number) for source in reproduce.SOURCES for entry in reproduce.figures(source)]
 QUICK = [(s, n) for s, n in ALL if reproduce.figures(s, n)[0].quick]
 
+PAGES = Path(__file__).resolve().parents[2] / "docs" / "theory" / "papers"
+
 EXPECTED = {
     "kinon-betsch-2023": [*range(2, 9)],
     "kinon-betsch-schneider-2023": [*range(3, 11), *range(12, 24)],
     "symank-2025": [*range(4, 15), "times"],
-    "kinon-betsch-2024": [*range(1, 14), 15, 16],
+    "kinon-betsch-2024": [*range(1, 17)],
 }
 
 
@@ -44,7 +47,15 @@ def drawn(source, number):
 
 @pytest.mark.parametrize(("source", "number"), QUICK)
 def test_quick_figures(source, number):
-    assert drawn(source, number) == []
+    """Claims hold and are those of the documentation (docs/figures/papers.py updates its tables)."""
+    (entry,) = reproduce.figures(source, number)
+    picture, claims = entry.draw()
+    assert isinstance(picture, Figure) and picture.axes and claims
+    assert [f"{claim.text} {claim.measured}" for claim in claims if claim.holds is False] == []
+    page = (PAGES / f"{source}.md").read_text(encoding="utf-8")
+    for claim in claims:
+        row = "| {} | {} |".format(number, claim.text.replace("|", chr(92) + "|"))
+        assert claim.holds is None or row in page, row
 
 
 @pytest.mark.slow

@@ -370,3 +370,27 @@ def test_errors_of_a_users_own_function_stay_what_they_are():
         lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: 1 + None)
     assert lv.simulate.__name__ == "simulate" and inspect.signature(lv.simulate).parameters["t_end"].default is None
     assert pickle.loads(pickle.dumps(lv.simulate)) is lv.simulate
+
+
+def test_deeply_nested_arguments_get_a_sentence():
+    """Lists in lists exceed Python's recursion limit where they are printed; endless functions are named as before."""
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    mb = lv.Multibody()
+    body = mb.box("a", at=[0, 0, 1], size=[0.2, 0.2, 0.2], mass=1.0)
+    for call in (
+        lambda: mb.wrench("w", body, force=deep),
+        lambda: mb.wheel("w", body, deep, 0.1),
+        lambda: mb.contact_group("g", deep),
+        lambda: lv.solve_ivp(lambda t, y: [y[0]], (0, 1), {"y0": deep}),
+        lambda: lv.optimal_control(lv.problems.load("cart-pole"), t_end=1.0, steps=4, inputs=deep),
+    ):
+        with pytest.raises(lv.InputError):
+            call()
+
+    def endless(q):
+        return endless(q)
+
+    with pytest.raises(lv.ModelError, match="potential: RecursionError"):
+        lv.System("x", kinetic=lambda v: v @ v / 2, potential=endless)

@@ -136,3 +136,54 @@ def test_ctrl_c_in_the_first_moments(tmp_path, moment):
     done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND, cwd=tmp_path)
     assert done.returncode == 130 and done.stderr.startswith("livens: stopped by the user"), done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_while_the_handler_is_installed(monkeypatch):
+    """The handler restores the one before it, also if the signal arrives before `signal.signal` has returned."""
+    from livens.run.interrupt import Interrupt
+
+    before, install = signal.getsignal(signal.SIGINT), signal.signal
+
+    def interrupted(number, handler):
+        previous = install(number, handler)
+        if handler is not before:
+            os.kill(os.getpid(), signal.SIGINT)
+        return previous
+
+    monkeypatch.setattr(signal, "signal", interrupted)
+    with Interrupt() as interrupt:
+        interrupt.install()
+        assert interrupt.requested and signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_handlers_of_c_libraries_are_left_alone(monkeypatch):
+    from livens.run.interrupt import Interrupt
+
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)
+    installed = []
+    monkeypatch.setattr(signal, "signal", lambda *arguments: installed.append(arguments))
+    with Interrupt() as interrupt:
+        interrupt.install()
+    assert not installed
+
+
+@pytest.mark.parametrize("kernel", ["residual_kernel", "initial_guess_kernel", "predictor_kernel"])
+def test_a_compilation_that_ctrl_c_has_ended_begins_anew(monkeypatch, kernel):
+    """Kernels of an interrupted compilation have no address: a later run must not call them."""
+    import livens as lv
+    from livens.engine import compiled_step
+
+    frequency = 1.0 + len(kernel)
+    model = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: frequency * q @ q / 2)
+    options = dict(q0=[1.0], v0=[0.0], h=0.1, t_end=1.0)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compiled_step, kernel, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            lv.simulate(model, **options)
+    run = lv.simulate(model, **options)
+    assert run.status == "complete" and abs(run.summary.max_energy_drift) < 1e-13

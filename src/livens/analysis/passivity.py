@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.poisson.model import Poisson
 from livens.results.result import Result
 
 #: Largest number of states of a run at which a state-dependent W is checked.
@@ -56,7 +57,7 @@ def passivity(result: Result) -> Passivity | None:
     Passivity or None
         Number of checked states and the first violation.
     """
-    if "x" not in result.stored:
+    if "x" not in result.stored or isinstance(result.system, Poisson):  # without dissipation, and possibly large
         return None
     from livens.models.port_hamiltonian.model import PortHamiltonian  # slow import, not needed for other models
     from livens.models.port_hamiltonian.structure import passivity_violation

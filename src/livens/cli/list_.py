@@ -96,6 +96,7 @@ def _problem_objects(name: str = "") -> list[dict[str, Any]]:
                     "scheme": problem.scheme,
                     "h": problem.h,
                     "t_end": problem.t_end,
+                    "source_run": entry.source_run,
                     "schemes": schemes.compatible(problem.model),
                 }
             )
@@ -141,6 +142,8 @@ def describe_problem(name: str) -> None:
         description = option_description(info["name"], option)
         typer.echo(f"        {f'{option}={_format_value(value)}':<24}  {description}".rstrip())
     typer.echo(f"    default run   scheme {info['scheme']}, h = {info['h']:g} s, until t = {info['t_end']:g} s")
+    if info["source_run"]:
+        typer.echo(f"    source run    {info['source_run']}")
     typer.echo("    applicable schemes")
     for group, names in group_names(info["schemes"]).items():
         typer.echo(f"        {group}")
@@ -225,4 +228,6 @@ def _console() -> Console:
 
 
 def _format_value(value: object) -> str:
+    if isinstance(value, str):
+        return value
     return ",".join(f"{x:g}" for x in value) if isinstance(value, tuple) else f"{value:g}"

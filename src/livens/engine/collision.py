@@ -6,24 +6,14 @@ that forces are summed in the same order for every list: a resumed run, with ano
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-
-from livens.engine.codegen.jit import NativeCode
-from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel, sqrt
 from livens.engine.lowering.types import F64Array, I64Array, Struct
-from livens.engine.newton.iteration import StepKernels
-from livens.errors import InputError, LivensWarning
-from livens.models.contact_detection import ENERGY_TERMS, DetectedContacts
 
 #: Maximum number of cells per shape; for widely separated shapes cells are larger than necessary.
-_CELLS_PER_MEMBER = 2
-#: Capacity of the list per shape; if it overflows, all pairs are tested.
-_MAX_NEIGHBOURS = 200
+CELLS_PER_MEMBER = 2
 #: Indices into `NeighbourListArrays.counters`: number of pairs in the list (-1: overflow), rebuilds, tested pairs, and
 #: pairs with overlapping bounding spheres, summed over all evaluations.
 N_PAIRS, N_REBUILDS, N_TESTS, N_OVERLAPS = 0, 1, 2, 3
@@ -41,6 +31,7 @@ class NeighbourListArrays(Struct):
     first_coordinate: I64Array  # first coordinate of the body of a shape
     n_member_coordinates: I64Array  # number of its coordinates
     centre_offset: F64Array
+    has_offset: I64Array  # whether the centre of the bounding sphere is not that of the body
     bounding_radius: F64Array
     group: I64Array
     shape_type: I64Array
@@ -73,6 +64,10 @@ class NeighbourListArrays(Struct):
     cell_head: I64Array
     cell_next: I64Array
     cell_of: I64Array
+    # shapes with contacts of the kernel of spheres: angular velocities, and torques of all contacts
+    is_sphere: I64Array
+    angular_velocity: F64Array
+    torque: F64Array
     # workspace of a pair
     pair_q: F64Array
     pair_v: F64Array
@@ -84,17 +79,16 @@ def _update_centres(t: NeighbourListArrays, q: F64Array) -> float:
     """Update the centres of the bounding spheres; return the largest squared displacement since the last rebuild."""
     d, largest = t.dimension, 0.0
     for i in range(t.n_members):
-        displacement2 = 0.0
+        centre, before, displacement2 = t.x + 3 * i, t.x_at_rebuild + 3 * i, 0.0
+        has_offset = t.has_offset[i]
         for axis in range(d):
-            x = t.centre_offset[3 * i + axis]
+            x = 0.0
             if t.n_member_coordinates[i] > 0:
-                coordinate = t.first_coordinate[i] + axis
-                x = q[coordinate]
-                if t.n_member_coordinates[i] > d:
-                    for j in range(d):
-                        x += t.centre_offset[3 * i + j] * q[coordinate + d * (j + 1)]
-            t.x[3 * i + axis] = x
-            difference = x - t.x_at_rebuild[3 * i + axis]
+                x = q[t.first_coordinate[i] + axis]
+            if has_offset:
+                x = _shifted_centre(t, q, i, axis)
+            centre[axis] = x
+            difference = x - before[axis]
             displacement2 += difference * difference
         if largest == largest and not displacement2 <= largest:  # NaN counts as moved
             largest = displacement2
@@ -102,13 +96,25 @@ def _update_centres(t: NeighbourListArrays, q: F64Array) -> float:
 
 
 @lowered
+def _shifted_centre(t: NeighbourListArrays, q: F64Array, i: int, axis: int) -> float:
+    """Return a coordinate of the centre of a bounding sphere that differs from the centre of the body."""
+    d, offset = t.dimension, t.centre_offset + 3 * i
+    x = offset[axis]
+    if t.n_member_coordinates[i] > 0:
+        coordinate = t.first_coordinate[i] + axis
+        x = q[coordinate]
+        if t.n_member_coordinates[i] > d:
+            for j in range(d):
+                x += offset[j] * q[coordinate + d * (j + 1)]
+    return x
+
+
+@lowered
 def _distance2(t: NeighbourListArrays, i: int, j: int) -> float:
-    """Return the squared distance of two centres."""
-    distance2 = 0.0
-    for axis in range(t.dimension):
-        difference = t.x[3 * i + axis] - t.x[3 * j + axis]
-        distance2 += difference * difference
-    return distance2
+    """Return the squared distance of two centres, whose third coordinate in the plane is zero."""
+    a, b = t.x + 3 * i, t.x + 3 * j
+    x, y, z = a[0] - b[0], a[1] - b[1], a[2] - b[2]
+    return x * x + y * y + z * z
 
 
 @lowered
@@ -147,7 +153,7 @@ def _build_cell_list(t: NeighbourListArrays) -> float:
                 t.lower[axis] = x
             if n == 0 or x > t.lower[3 + axis]:
                 t.lower[3 + axis] = x
-    size, max_cells = 2.0 * largest + t.skin, float(_CELLS_PER_MEMBER * t.n_small + 8)
+    size, max_cells = 2.0 * largest + t.skin, float(CELLS_PER_MEMBER * t.n_small + 8)
     too_many = True
     while too_many:
         total = 1.0
@@ -215,33 +221,40 @@ def _rebuild_list(t: NeighbourListArrays) -> None:
 
 
 @lowered
-def _rotation_rate(q: F64Array, v: F64Array, w: F64Array) -> None:
-    """Write the angular velocity ``sum d_i x d_i' / 2`` of a body with directors."""
-    w[0], w[1], w[2] = 0.0, 0.0, 0.0
-    for i in range(3, 12, 3):
-        w[0] += 0.5 * (q[i + 1] * v[i + 2] - q[i + 2] * v[i + 1])
-        w[1] += 0.5 * (q[i + 2] * v[i] - q[i] * v[i + 2])
-        w[2] += 0.5 * (q[i] * v[i + 1] - q[i + 1] * v[i])
+def _update_angular_velocities(t: NeighbourListArrays, q: F64Array, v: F64Array) -> None:
+    """Update the angular velocities ``sum d_i x d_i' / 2`` of spheres."""
+    for i in range(t.n_members):
+        if t.is_sphere[i]:
+            x, y, z, c, rate = 0.0, 0.0, 0.0, t.first_coordinate[i], t.angular_velocity + 3 * i
+            for j in range(c + 3, c + 12, 3):
+                x += q[j + 1] * v[j + 2] - q[j + 2] * v[j + 1]
+                y += q[j + 2] * v[j] - q[j] * v[j + 2]
+                z += q[j] * v[j + 1] - q[j + 1] * v[j]
+            rate[0], rate[1], rate[2] = 0.5 * x, 0.5 * y, 0.5 * z
 
 
 @lowered
-def _add_force(force: F64Array, q: F64Array, x: float, y: float, z: float, a: float, b: float, c: float) -> None:
-    """Add a force (x, y, z) at the centre of a body and a torque (a, b, c), as forces on its directors."""
-    force[0] += x
-    force[1] += y
-    force[2] += z
-    for i in range(3, 12, 3):
-        force[i] += 0.5 * (b * q[i + 2] - c * q[i + 1])
-        force[i + 1] += 0.5 * (c * q[i] - a * q[i + 2])
-        force[i + 2] += 0.5 * (a * q[i + 1] - b * q[i])
+def _apply_torques(t: NeighbourListArrays, q: F64Array, force: F64Array) -> None:
+    """Add the torques of spheres as forces on the directors, and reset them."""
+    for i in range(t.n_members):
+        if t.is_sphere[i]:
+            torque, c = t.torque + 3 * i, t.first_coordinate[i]
+            x, y, z = 0.5 * torque[0], 0.5 * torque[1], 0.5 * torque[2]
+            if x != 0.0 or y != 0.0 or z != 0.0:
+                for j in range(c + 3, c + 12, 3):
+                    force[j] += y * q[j + 2] - z * q[j + 1]
+                    force[j + 1] += z * q[j] - x * q[j + 2]
+                    force[j + 2] += x * q[j + 1] - y * q[j]
+                torque[0], torque[1], torque[2] = 0.0, 0.0, 0.0
 
 
 @lowered
 def _eval_spheres(
-    t: NeighbourListArrays, p: F64Array, fa: int, fb: int, q: F64Array, v: F64Array, force: F64Array, terms: F64Array
+    t: NeighbourListArrays, p: F64Array, i: int, j: int, q: F64Array, v: F64Array, force: F64Array, terms: F64Array
 ) -> None:
-    """Evaluate the contact of a sphere with a sphere or a fixed plane; p are the values of `SphereContact`."""
-    x, y, z, reach = q[fa], q[fa + 1], q[fa + 2], p[0]
+    """Evaluate the contact of sphere i with sphere j or a fixed plane j; p are the values of `SphereContact`."""
+    fa, fb, reach = t.first_coordinate[i], t.first_coordinate[j], p[0]
+    x, y, z = q[fa], q[fa + 1], q[fa + 2]
     is_plane = p[7] > 0.0
     nx, ny, nz, gap = p[8], p[9], p[10], 0.0
     if is_plane:
@@ -250,20 +263,21 @@ def _eval_spheres(
         nx, ny, nz = x - q[fb], y - q[fb + 1], z - q[fb + 2]
         distance = sqrt(nx * nx + ny * ny + nz * nz + 1e-60)
         gap = distance - p[1] - reach
-        nx, ny, nz = nx / distance, ny / distance, nz / distance
+        inverse = 1.0 / distance
+        nx, ny, nz = nx * inverse, ny * inverse, nz * inverse
     if gap < 0.0:
-        depth, w = -gap, t.pair_out
+        depth = -gap
         elastic = p[2] * depth
         if p[6] != 1.0:
             elastic *= sqrt(depth)
         # relative velocity at the contact point, at the distances arm and other_arm from the centres
         arm, other_arm = reach + gap / 2, p[1] + gap / 2
-        _rotation_rate(q + fa, v + fa, w)
+        w = t.angular_velocity + 3 * i
         sx = v[fa] - arm * (w[1] * nz - w[2] * ny)
         sy = v[fa + 1] - arm * (w[2] * nx - w[0] * nz)
         sz = v[fa + 2] - arm * (w[0] * ny - w[1] * nx)
         if not is_plane:
-            _rotation_rate(q + fb, v + fb, w)
+            w = t.angular_velocity + 3 * j
             sx -= v[fb] + other_arm * (w[1] * nz - w[2] * ny)
             sy -= v[fb + 1] + other_arm * (w[2] * nx - w[0] * nz)
             sz -= v[fb + 2] + other_arm * (w[0] * ny - w[1] * nx)
@@ -280,9 +294,21 @@ def _eval_spheres(
         # torque of friction at unit distance: n x friction
         a, b, c = ny * sz - nz * sy, nz * sx - nx * sz, nx * sy - ny * sx
         x, y, z = normal_force * nx + sx, normal_force * ny + sy, normal_force * nz + sz
-        _add_force(force + fa, q + fa, x, y, z, -arm * a, -arm * b, -arm * c)
+        total, torque = force + fa, t.torque + 3 * i
+        total[0] += x
+        total[1] += y
+        total[2] += z
+        torque[0] -= arm * a
+        torque[1] -= arm * b
+        torque[2] -= arm * c
         if not is_plane:
-            _add_force(force + fb, q + fb, -x, -y, -z, -other_arm * a, -other_arm * b, -other_arm * c)
+            total, torque = force + fb, t.torque + 3 * j
+            total[0] -= x
+            total[1] -= y
+            total[2] -= z
+            torque[0] -= other_arm * a
+            torque[1] -= other_arm * b
+            torque[2] -= other_arm * c
         terms[0] += elastic * depth / (p[6] + 1.0)
         terms[1] += (elastic - normal_force) * rate
         terms[2] += friction * square
@@ -290,7 +316,8 @@ def _eval_spheres(
 
 @lowered
 def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array, force: F64Array) -> None:
-    """Evaluate the contact forces of a pair."""
+    """Evaluate the contact forces of a pair with overlapping bounding spheres."""
+    t.counters[N_OVERLAPS] += 1
     pair = t.shape_type[i] * t.n_types + t.shape_type[j]
     energy_terms = t.n_coordinates + t.n_energy_terms * t.group[i]
     for s in range(t.pair_kernel_ptr[pair], t.pair_kernel_ptr[pair + 1]):
@@ -304,7 +331,7 @@ def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array,
             t.first_coordinate[b],
         )
         if not t.kernel[s]:
-            _eval_spheres(t, t.pair_parameters + t.parameter_ptr[s], fa, fb, q, v, force, force + energy_terms)
+            _eval_spheres(t, t.pair_parameters + t.parameter_ptr[s], a, b, q, v, force, force + energy_terms)
             continue
         for e in range(na):
             t.pair_q[e], t.pair_v[e] = q[fa + e], v[fa + e]
@@ -322,11 +349,8 @@ def _eval_pair(t: NeighbourListArrays, i: int, j: int, q: F64Array, v: F64Array,
 @lowered
 def _spheres_overlap(t: NeighbourListArrays, i: int, j: int) -> bool:
     """Return True if the bounding spheres of two shapes overlap."""
-    t.counters[N_TESTS] += 1
     contact_distance = t.bounding_radius[i] + t.bounding_radius[j]
-    overlaps = not _distance2(t, i, j) > contact_distance * contact_distance
-    t.counters[N_OVERLAPS] += overlaps
-    return overlaps
+    return not _distance2(t, i, j) > contact_distance * contact_distance
 
 
 @lowered
@@ -342,13 +366,8 @@ def _overlaps_large(t: NeighbourListArrays, i: int, w: int) -> bool:
 @lowered
 def _below_plane(t: NeighbourListArrays, plane: int, i: int) -> bool:
     """Return True if the bounding sphere of a shape reaches below a plane."""
-    height = -t.planes[4 * plane + 3]
-    for axis in range(t.dimension):
-        height += t.planes[4 * plane + axis] * t.x[3 * i + axis]
-    t.counters[N_TESTS] += 1
-    overlaps = not height > t.bounding_radius[i]
-    t.counters[N_OVERLAPS] += overlaps
-    return overlaps
+    normal, x = t.planes + 4 * plane, t.x + 3 * i
+    return not normal[0] * x[0] + normal[1] * x[1] + normal[2] * x[2] - normal[3] > t.bounding_radius[i]
 
 
 @lowered
@@ -360,174 +379,30 @@ def contact_forces(q: F64Array, v: F64Array, time: F64Array, t: NeighbourListArr
     if t.counters[N_PAIRS] < 0 or not 4.0 * displacement2 <= t.skin * t.skin or not t.counters[N_REBUILDS]:
         _rebuild_list(t)
     is_full = t.counters[N_PAIRS] < 0
+    _update_angular_velocities(t, q, v)
     for i in range(t.n_members):
         if is_full and t.cell_of[i] >= 0:  # the list has overflowed
             for n in range(t.n_small):
                 j = t.small[n]
+                t.counters[N_TESTS] += j > i
                 if j > i and _spheres_overlap(t, i, j) and _is_pair_allowed(t, i, j):
                     _eval_pair(t, i, j, q, v, force)
         elif t.cell_of[i] >= 0:
+            t.counters[N_TESTS] += t.neighbour_ptr[i + 1] - t.neighbour_ptr[i]
             for n in range(t.neighbour_ptr[i], t.neighbour_ptr[i + 1]):
                 j = t.neighbours[n]
                 if _spheres_overlap(t, i, j):
                     _eval_pair(t, i, j, q, v, force)
+        is_small = t.cell_of[i] >= 0
+        t.counters[N_TESTS] += t.n_large
         for n in range(t.n_large):
             w = t.large[n]
             # a large and a small shape are paired once; two large shapes where the first one is i
-            if (t.cell_of[i] >= 0 or w > i) and w != i:
+            if (is_small or w > i) and _overlaps_large(t, i, w):
                 a, b = min(i, w), max(i, w)
-                if _is_pair_allowed(t, a, b) and _overlaps_large(t, i, w):
+                if _is_pair_allowed(t, a, b):
                     _eval_pair(t, a, b, q, v, force)
+    _apply_torques(t, q, force)
 
 
 compile_unit(contact_forces)
-
-
-def neighbour_list_arrays(detected: DetectedContacts, k: np.ndarray) -> tuple[NeighbourListArrays, list[NativeCode]]:
-    """Return the arrays of the compiled loops for the parameters of one run, and the code that they refer to."""
-    members, d = detected.proxies, detected.dimension
-    n_members, n_types = len(members), max(member.shape_class for member in members) + 1
-    general = {point.kernel for points in detected.pair_points.values() for point in points if point.sphere is None}
-    codes = {kernel: compile_function_kernel(detected.kernels[kernel], "touch") for kernel in sorted(general)}
-    kernel_ptr, functions, swapped, parameter_ptr, pair_parameters = [0], [], [], [], []
-    group_parameters = {group: k[list(member.parameter_indices)] for group, member in enumerate(detected.groups)}
-    group_of = {member.shape_class: member.group for member in members}
-    offset = 0
-    for a in range(n_types):
-        for b in range(n_types):
-            for pair_contact in detected.pair_points.get((a, b), ()):
-                row = np.concatenate([pair_contact.parameters, group_parameters[group_of[a]]])
-                if pair_contact.sphere is not None:
-                    row = pair_contact.sphere.parameter_row(row)
-                functions.append(0 if pair_contact.sphere is not None else codes[pair_contact.kernel].address)
-                swapped.append(int(pair_contact.swapped))
-                parameter_ptr.append(offset)
-                pair_parameters.append(row)
-                offset += row.size
-            kernel_ptr.append(len(functions))
-    large = set(detected.unbounded)
-    small = [i for i in range(n_members) if i not in large]
-    excluded_ptr, excluded = _excluded_pairs(detected)
-    planes = np.zeros((n_members, 4))
-    for row, member in zip(planes, members, strict=True):
-        if member.plane is not None:
-            row[:d], row[3] = member.plane[:d], member.plane[d]
-    max_pairs = int(min(n_members * (n_members - 1) // 2 + 1, _MAX_NEIGHBOURS * n_members))
-    centre_offset = np.zeros((n_members, 3))
-    centre_offset[:, :d] = [member.local_position for member in members]
-    width = max(member.n_dofs for member in members)
-    arrays = NeighbourListArrays(
-        n_coordinates=detected.size,
-        n_energy_terms=len(ENERGY_TERMS),
-        n_members=n_members,
-        n_types=n_types,
-        dimension=d,
-        first_coordinate=_integers([member.first_dof for member in members]),
-        n_member_coordinates=_integers([member.n_dofs for member in members]),
-        centre_offset=centre_offset,
-        bounding_radius=np.array([member.bounding_radius for member in members]),
-        group=_integers([*(member.group for member in members), len(detected.groups) - 1]),
-        shape_type=_integers([member.shape_class for member in members]),
-        small=_integers(small),
-        n_small=len(small),
-        large=_integers(sorted(large)),
-        n_large=len(large),
-        is_plane=_integers([member.plane is not None for member in members]),
-        planes=planes,
-        excluded_ptr=excluded_ptr,
-        excluded=excluded,
-        pair_kernel_ptr=_integers(kernel_ptr),
-        kernel=_integers(functions),
-        swapped=_integers(swapped),
-        parameter_ptr=_integers(parameter_ptr),
-        pair_parameters=np.concatenate([*pair_parameters, np.zeros(1)]),
-        skin=max(group.margin for group in detected.groups),
-        max_pairs=max_pairs,
-        x=np.zeros(3 * n_members),
-        x_at_rebuild=np.zeros(3 * n_members),
-        neighbour_ptr=np.zeros(n_members + 1, dtype=np.int64),
-        neighbours=np.empty(max_pairs + 1, dtype=np.int64),
-        counters=np.zeros(4, dtype=np.int64),
-        cells=np.ones(3, dtype=np.int64),
-        lower=np.zeros(6),
-        cell_head=np.empty(_CELLS_PER_MEMBER * n_members + 9, dtype=np.int64),
-        cell_next=np.full(n_members, -1, dtype=np.int64),
-        cell_of=np.full(n_members, -1, dtype=np.int64),
-        pair_q=np.zeros(2 * width + 1),
-        pair_v=np.zeros(2 * width + 1),
-        pair_out=np.zeros(2 * width + len(ENERGY_TERMS)),
-    )
-    return arrays, list(codes.values())
-
-
-def _excluded_pairs(detected: DetectedContacts) -> tuple[np.ndarray, np.ndarray]:
-    """Return CSR lists of excluded pairs: shapes of the same body, or of bodies connected by a joint."""
-    members_of_body: dict[int, list[int]] = {}
-    for i, member in enumerate(detected.proxies):
-        members_of_body.setdefault(member.body, []).append(i)
-    excluded_bodies: dict[int, set[int]] = {body: {body} for body in members_of_body}
-    for a, b in detected.excluded_pairs:
-        if a in excluded_bodies and b in excluded_bodies:
-            excluded_bodies[a].add(b)
-            excluded_bodies[b].add(a)
-    excluded_ptr, excluded = [0], list[int]()
-    for i, member in enumerate(detected.proxies):
-        excluded += sorted(j for body in excluded_bodies[member.body] for j in members_of_body[body] if j > i)
-        excluded_ptr.append(len(excluded))
-    return _integers(excluded_ptr), _integers(excluded)
-
-
-def _integers(values: object) -> np.ndarray:
-    array = np.array(values, dtype=np.int64).ravel()
-    return array if array.size else np.zeros(1, dtype=np.int64)
-
-
-class NeighbourList:
-    """Neighbour list of the detected contacts of one run."""
-
-    def __init__(self, detected: DetectedContacts, k: np.ndarray) -> None:
-        self.arrays, self._codes = neighbour_list_arrays(detected, k)
-        self._parameter_indices = sorted({i for group in detected.groups for i in group.parameter_indices})
-        self._parameters = k[self._parameter_indices]
-        moving = [proxy for proxy in detected.proxies if proxy.n_dofs and np.isfinite(proxy.bounding_radius)]
-        self._moving = np.array([proxy.first_dof for proxy in moving], dtype=np.int64)
-        self._bounding_radii = np.array([proxy.bounding_radius for proxy in moving])
-        self._group_names, self._is_reported = [detected.groups[proxy.group].name for proxy in moving], False
-        self.address = contact_forces.address  # type: ignore[attr-defined]  # attribute of a lowered function
-
-    def require_parameters(self, k: np.ndarray) -> None:
-        """Raise an error if the parameters of contact groups differ from those of the neighbour list."""
-        if not np.array_equal(k[self._parameter_indices], self._parameters):
-            raise InputError("parameters of contact groups cannot change during a run")
-
-    def report_tunnelling(self, v: np.ndarray, h: float) -> None:
-        """Issue a warning, once, if a body moves by more than its bounding radius in a step, for rows of velocities."""
-        if self._is_reported or not self._moving.size:
-            return
-        speeds = np.sqrt(sum(v[:, self._moving + axis] ** 2 for axis in range(self.arrays.dimension)))
-        is_fast = (speeds * h > self._bounding_radii).any(axis=0)
-        if is_fast.any():
-            self._is_reported, first = True, int(np.argmax(is_fast))
-            warnings.warn(
-                f"{self._group_names[first]}: a body moves at {speeds[:, first].max():.3g} m/s by more than its "
-                f"bounding radius ({self._bounding_radii[first]:.3g} m) in a step: it may pass through others without "
-                "contact: use smaller steps",
-                LivensWarning,
-                stacklevel=2,
-            )
-
-    def __call__(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return the forces on all coordinates in a state, followed by the energy terms."""
-        t = self.arrays
-        forces = np.zeros(t.n_coordinates + t.n_energy_terms * (int(t.group[t.n_members]) + 1))
-        contact_forces(np.ascontiguousarray(q), np.ascontiguousarray(v), np.zeros(1), t, forces)
-        return forces
-
-
-def bind_contacts(kernels: StepKernels, neighbours: NeighbourList | None) -> StepKernels:
-    """Return the kernels of a step with the contacts of one run as external force."""
-    return (
-        kernels
-        if neighbours is None
-        else replace(kernels, external_force=neighbours.address, external_data=neighbours.arrays.address)
-    )

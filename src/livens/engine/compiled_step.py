@@ -22,8 +22,8 @@ from livens.engine.codegen.step_kernels import (
     state_update_kernel,
 )
 from livens.engine.codegen.unrolled_lu import PivotOrder
-from livens.engine.collision import NeighbourList
 from livens.engine.lru_cache import LruCache
+from livens.engine.neighbour_list import NeighbourList
 from livens.engine.newton.iteration import StepKernels, Workspace, kernel_names
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.engine.newton.step_size_control import StepSizeController
@@ -242,7 +242,7 @@ class CompiledStep:
         n = model.n
         return ErrorEstimateInfo(
             model.coordinates,
-            scheme.order - 1,
+            scheme.order,
             (-1,) * n,
             False,
             _DOUBLING_MAX_GROWTH,
@@ -267,18 +267,19 @@ class CompiledStep:
         e = self.flat_equations
         with self._lock:
             if not self._code:
-                self._code = {"update_state": state_update_kernel(e)}
+                code = {"update_state": state_update_kernel(e)}
                 if e.size:
-                    self._code |= {
+                    code |= {
                         "residual": residual_kernel(e),
                         "inv_roundoff": inv_roundoff_kernel(e),
                         "initial_guess": initial_guess_kernel(e),
                     }
-                    self._code["predict"] = predictor_kernel(e)
+                    code["predict"] = predictor_kernel(e)
                 if e.error_estimate is not None:
-                    self._code["error"] = error_kernel(e)
+                    code["error"] = error_kernel(e)
                 if e.stage_extrapolation is not None:
-                    self._code["extrapolate_stages"] = stage_extrapolation_kernel(e)
+                    code["extrapolate_stages"] = stage_extrapolation_kernel(e)
+                self._code = code  # all of it or nothing: Ctrl-C may interrupt a compilation
             if order is not None and order not in self._newton:
                 is_long = e.newton_function.n_instructions() > _MAX_FUSED_INSTRUCTIONS
                 self._newton[order] = newton_kernel(e, order), None if is_long else first_correction_kernel(e, order)

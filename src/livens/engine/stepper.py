@@ -182,9 +182,9 @@ class WorkspaceManager:
 
     def release(self) -> None:
         """Return the workspace to the pool; arrays of the last chunk become invalid."""
-        if self._workspace is not None and len(self._pool) < _POOL_SIZE:
-            self._pool.append(self._workspace)
-        self._workspace = None
+        workspace, self._workspace = self._workspace, None  # Ctrl-C may follow: a workspace has one owner at most
+        if workspace is not None and len(self._pool) < _POOL_SIZE:
+            self._pool.append(workspace)
 
     def set_parameters(self, k: np.ndarray) -> None:
         """Set the parameters of the following steps."""

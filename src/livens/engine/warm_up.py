@@ -13,10 +13,15 @@ _UNITS = (
     ("livens.engine.newton.time_loop", "_advance_adaptive"),
     ("livens.engine.newton.time_loop", "_tabulate"),
     ("livens.engine.newton.single_call", "_integrate_fixed"),
+    ("livens.engine.newton.markowitz", "_choose_pivots"),
     ("livens.engine.observables.drift_monitor", "accumulate_states_native"),
     ("livens.engine.observables.element_sums", "_accumulate_elements"),
     ("livens.engine.trees.output", "advance_tree"),
     ("livens.engine.assembled.compile_unit", "advance"),
+    ("livens.engine.ensemble.lane_loop", "run_groups"),
+    ("livens.engine.derivatives.sweeps", "_adjoint_sweep"),
+    ("livens.engine.steppers.free_bodies", "advance_bodies"),
+    ("livens.engine.collision", "contact_forces"),
 )
 
 

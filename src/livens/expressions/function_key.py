@@ -1,41 +1,71 @@
 """Cache keys of user functions: equal keys mean equal functions, so that a function is traced once.
 
-`function_key` accepts pure functions only. `value_key` also contains the values on which a function depends: closures,
-defaults, global names, attributes and helper functions.
+`value_key` contains the values on which a function depends: closures, defaults, global names, attributes and helper
+functions. A value whose state is not accessible has no key: a function that refers to it is traced at every use.
+`function_key` accepts pure functions only.
 """
 
 from __future__ import annotations
 
+import abc
+import builtins
 import dis
 import enum
 import functools
 import sys
 from collections.abc import Hashable, Iterator, Mapping
-from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
-#: Modules that count as immutable.
-_IMMUTABLE_MODULES = frozenset({"math", "numpy", "livens", "livens.math"})
-#: Packages whose functions and classes count as immutable.
-LIBRARIES = frozenset(
-    "builtins math cmath numpy scipy casadi livens numba functools itertools operator collections types".split()
+from livens.expressions.library_objects import (
+    LIBRARIES,
+    attributes_of,
+    is_library_object,
+    is_numba_function,
+    original_function,
+    referenced_names,
+    slot_names,
 )
+
+#: Modules to which pure functions may refer.
+_IMMUTABLE_MODULES = frozenset({"math", "numpy", "livens", "livens.math"})
 #: Immutable types whose `repr` is their value.
-_PLAIN_TYPES = frozenset((int, float, complex, str, bytes, bool, type(None), range, slice, type(Ellipsis)))
-#: Flag of classes that are created at run time; other bases than `object` have content outside of `__dict__`.
-_HEAP_TYPE = 1 << 9
+_PLAIN_TYPES = frozenset((int, float, complex, str, bytes, bool, type(None), range, type(Ellipsis)))
+#: Names with which code reads values that it does not name, or files.
+_REFLECTIVE_NAMES = frozenset(
+    "globals locals vars dir eval exec compile getattr hasattr open input breakpoint __import__ import_module __dict__"
+    " __globals__ __builtins__ __getattribute__ __subclasses__ load loadtxt genfromtxt fromfile memmap".split()
+)
 #: Attributes of classes without influence on values.
 _CLASS_METADATA = frozenset(
     "__dict__ __weakref__ __doc__ __module__ __qualname__ __annotations__ __firstlineno__ __static_attributes__"
     " __annotate__ __annotate_func__ __annotations_cache__ __dataclass_fields__ __dataclass_params__ __match_args__"
-    " __abstractmethods__ _abc_impl __parameters__ __orig_bases__".split()
+    " __slots__ __abstractmethods__ _abc_impl __parameters__ __orig_bases__".split()
 )
 #: Class attributes with which the value of an attribute is not known in advance.
-_DYNAMIC_ATTRIBUTES = frozenset(("__getattr__", "__getattribute__", "__slots__"))
+_DYNAMIC_ATTRIBUTES = frozenset(("__getattr__", "__getattribute__"))
 #: Largest array in a key, in bytes.
 _MAX_ARRAY_BYTES = 1_000_000
+
+
+class _NoKeyError(Exception):
+    """Value whose state is not accessible, such as an object of an extension module."""
+
+
+def value_key(*values: object) -> Hashable | None:
+    """Return a cache key of functions and the values on which they depend; None if a value is not accessible.
+
+    >>> def scaled(factor):
+    ...     return lambda x: factor * x
+    >>> value_key(scaled(1.0)) == value_key(scaled(1.0)), value_key(scaled(1.0)) == value_key(scaled(2.0))
+    (True, False)
+    """
+    try:
+        return _KeyBuilder().build(values)
+    except (_NoKeyError, RecursionError):
+        return None
 
 
 def function_key(functions: Mapping[str, Any]) -> Hashable | None:
@@ -52,7 +82,7 @@ def function_key(functions: Mapping[str, Any]) -> Hashable | None:
     """
     if not all(_is_pure(function) for function in functions.values()):
         return None
-    return tuple((role, function.__code__) for role, function in functions.items())
+    return value_key(dict(functions))
 
 
 def _is_pure(function: object) -> bool:
@@ -65,182 +95,158 @@ def _is_pure(function: object) -> bool:
     return all(isinstance(value, ModuleType) and value.__name__ in _IMMUTABLE_MODULES for value in references)
 
 
-def referenced_names(code: CodeType) -> Iterator[str]:
-    """Yield all global and attribute names used by a code object and its nested functions."""
-    yield from code.co_names
+class _KeyBuilder:
+    """Builder of a key. Libraries are represented by those of their attributes that any of the functions names."""
+
+    def __init__(self) -> None:
+        self._visited: dict[int, tuple[int, object]] = {}  # the objects keep their ids valid
+        self._modules: dict[int, ModuleType] = {}
+        self._names: dict[str, None] = {}  # names in code objects, in the order of their occurrence
+
+    def build(self, values: tuple[object, ...]) -> Hashable:
+        """Return the key of values."""
+        parts = [self._key(value) for value in values]
+        if self._names:
+            self._modules[id(builtins)] = builtins
+        represented: set[tuple[int, str]] = set()
+        n_names = n_modules = 0
+        while (n_names, n_modules) != (len(self._names), len(self._modules)):
+            n_names, n_modules = len(self._names), len(self._modules)
+            for index, module in list(self._modules.items()):
+                contents = vars(module)
+                for name in [name for name in self._names if name in contents and (index, name) not in represented]:
+                    represented.add((index, name))
+                    parts.append((module.__name__, name, self._key(contents[name])))
+        return tuple(parts)
+
+    def _key(self, value: Any) -> Hashable:
+        cls = type(value)
+        if cls in _PLAIN_TYPES:
+            return cls, repr(value)
+        if is_library_object(value):
+            return "library", id(value)
+        if cls is np.ndarray or (isinstance(value, np.generic) and cls.__module__ == "numpy"):
+            if value.dtype.hasobject or value.nbytes > _MAX_ARRAY_BYTES:
+                raise _NoKeyError
+            return cls, value.dtype, value.shape, value.strides, value.tobytes()
+        if id(value) in self._visited:
+            return "visited", self._visited[id(value)][0]
+        self._visited[id(value)] = len(self._visited), value
+        if cls in (tuple, list):
+            return cls, tuple(map(self._key, value))
+        if cls is dict:
+            return "dict", tuple((self._key(name), self._key(item)) for name, item in value.items())
+        if cls is slice:
+            return "slice", *map(self._key, (value.start, value.stop, value.step))
+        if isinstance(value, enum.Enum):
+            return "enum", self._class_key(cls), value.name, self._key(vars(value))
+        if isinstance(value, ModuleType):
+            return self._module_key(value)
+        if cls is MethodType:
+            return "method", self._key(value.__func__), self._key(value.__self__)
+        if cls is functools.partial:
+            return "partial", *map(self._key, (value.func, value.args, value.keywords, vars(value)))
+        if is_numba_function(value):
+            return "numba", self._key(original_function(value))
+        if cls is FunctionType:
+            return self._function_key(value)
+        if isinstance(value, type):
+            return self._class_key(value)
+        if _has_hidden_content(cls):
+            raise _NoKeyError
+        return (
+            "object",
+            self._class_key(cls),
+            *((name, self._key(item)) for name, item in attributes_of(value).items()),
+        )
+
+    def _module_key(self, module: ModuleType) -> Hashable:
+        if module.__name__.partition(".")[0] not in LIBRARIES:
+            raise _NoKeyError
+        self._modules[id(module)] = module
+        return "module", module.__name__
+
+    def _function_key(self, function: FunctionType) -> Hashable:
+        code, globals_ = function.__code__, function.__globals__
+        names, imported = _names_and_imports(code)
+        attributes: Any = function
+        if names is None or attributes.__builtins__ is not vars(builtins):
+            raise _NoKeyError
+        for name in imported:
+            if name not in sys.modules:
+                raise _NoKeyError
+            self._key(sys.modules[name])
+        self._names.update(dict.fromkeys(names))
+        return (
+            "function",
+            code,
+            self._key(function.__dict__) if function.__dict__ else None,
+            self._key(function.__defaults__),
+            self._key(function.__kwdefaults__),
+            tuple(map(self._cell_key, function.__closure__ or ())),
+            tuple((name, self._key(globals_[name])) for name in names if name in globals_),
+        )
+
+    def _cell_key(self, cell: CellType) -> Hashable:
+        try:
+            content = cell.cell_contents
+        except ValueError:  # the variable has no value yet
+            return "empty cell"
+        return self._key(content)
+
+    def _class_key(self, cls: type) -> Hashable:
+        """Return a key of the methods, properties and attributes of a class and its bases."""
+        parts: list[Hashable] = []
+        for base in cls.__mro__[:-1]:
+            if is_library_object(base):
+                parts.append(id(base))
+                continue
+            if _DYNAMIC_ATTRIBUTES & vars(base).keys():
+                raise _NoKeyError
+            parts.append(base.__qualname__)
+            if "_abc_impl" in vars(base):  # changes if a class is registered as a virtual subclass
+                parts.append(abc.get_cache_token())
+            for name, attribute in sorted(vars(base).items()):
+                if name in _CLASS_METADATA or type(attribute) is MemberDescriptorType:
+                    continue
+                if type(attribute) in (staticmethod, classmethod):
+                    parts.append((name, type(attribute), self._key(attribute.__func__)))
+                elif type(attribute) is property:
+                    parts.append((name, self._key(attribute.fget), self._key(attribute.fset)))
+                else:
+                    parts.append((name, self._key(attribute)))
+        if type(cls) is not type and not is_library_object(type(cls)):
+            parts.append(("metaclass", self._class_key(type(cls))))
+        return "class", tuple(parts)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_and_imports(code: CodeType) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the sorted names in a code object and the libraries that it imports; None if it may read other values."""
+    names, imported = set(referenced_names(code)), set(_imported_modules(code))
+    if names & _REFLECTIVE_NAMES or any(name.partition(".")[0] not in LIBRARIES for name in imported):
+        return None, ()
+    return tuple(sorted(names)), tuple(sorted(imported))
+
+
+def _imported_modules(code: CodeType) -> Iterator[str]:
+    """Yield the modules imported in a code object and its nested functions; relative names begin with a dot."""
+    instructions = list(dis.get_instructions(code))
+    for i, instruction in enumerate(instructions):
+        if instruction.opname == "IMPORT_NAME":
+            is_relative = instructions[i - 2].argval != 0
+            name = str(instruction.argval)
+            yield from (f".{name}",) if is_relative else {name, name.partition(".")[0]}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from referenced_names(constant)
+            yield from _imported_modules(constant)
 
 
-# -- keys with values --------------------------------------------------------------------------------------------------
-def package_of(value: Any) -> str:
-    """Return the name of the top-level package in which a function, class or module is defined."""
-    return str(getattr(value, "__module__", "") or "").partition(".")[0]
-
-
-def is_library_function(function: FunctionType) -> bool:
-    """Return True for functions of installed libraries.
-
-    The module name alone is not sufficient: functions made by ``exec`` have the module `builtins`, and functions made
-    inside another function have values of their own.
-    """
-    name = str(function.__module__ or "")
-    module = sys.modules.get(name)
-    return (
-        package_of(function) in LIBRARIES
-        and ".tests." not in name
-        and "<locals>" not in function.__qualname__
-        and module is not None
-        and function.__globals__ is vars(module)
-    )
-
-
-class _NoKeyError(Exception):
-    """Value whose state is not accessible, such as an object of an extension module."""
-
-
-def value_key(*values: object) -> Hashable | None:
-    """Return a cache key of functions and the values on which they depend; None if a value is not accessible.
-
-    >>> def scaled(factor):
-    ...     return lambda x: factor * x
-    >>> value_key(scaled(1.0)) == value_key(scaled(1.0)), value_key(scaled(1.0)) == value_key(scaled(2.0))
-    (True, False)
-    """
-    visited: dict[int, int] = {}
-    try:
-        return tuple(_key(value, visited) for value in values)
-    except (_NoKeyError, RecursionError):
-        return None
-
-
-def _key(value: Any, visited: dict[int, int]) -> Hashable:
-    if type(value) in _PLAIN_TYPES or (isinstance(value, np.generic) and type(value).__module__ == "numpy"):
-        return type(value), repr(value)
-    if type(value) is np.ndarray:
-        if value.dtype == object or value.nbytes > _MAX_ARRAY_BYTES:
-            raise _NoKeyError
-        return value.dtype.str, value.shape, value.tobytes()
-    if id(value) in visited:
-        return "visited", visited[id(value)]
-    visited[id(value)] = len(visited)
-    if type(value) in (tuple, list):
-        return type(value), tuple(_key(item, visited) for item in value)
-    if type(value) is dict:
-        return "dict", tuple((_key(name, visited), _key(item, visited)) for name, item in value.items())
-    if isinstance(value, enum.Enum):
-        return "enum", _class_key(type(value), visited), value.name
-    if isinstance(value, ModuleType):
-        if value.__name__.partition(".")[0] in LIBRARIES:
-            return "module", value.__name__
-        raise _NoKeyError
-    if isinstance(value, MethodType):
-        return "method", _key(value.__func__, visited), _key(value.__self__, visited)
-    if isinstance(value, functools.partial):
-        return "partial", *(_key(part, visited) for part in (value.func, value.args, value.keywords))
-    if hasattr(value, "py_func"):  # compiled by Numba
-        return "numba", _key(value.py_func, visited)
-    if isinstance(value, FunctionType):
-        return _function_value_key(value, visited)
-    if isinstance(value, type):
-        return _class_key(value, visited)
-    name = str(getattr(value, "__name__", ""))
-    if callable(value) and getattr(np, name, None) is value:
-        return "numpy", name
-    is_library = package_of(value) in LIBRARIES
-    if isinstance(value, (BuiltinFunctionType, np.ufunc)) or (is_library and callable(value) and not _has_state(value)):
-        if getattr(value, "__self__", None) is not None and not isinstance(value.__self__, ModuleType):
-            raise _NoKeyError  # a bound method of an object of an extension module, such as a list
-        return "builtin", package_of(value), getattr(value, "__qualname__", getattr(value, "__name__", repr(value)))
-    if _has_state(value) and not _has_hidden_content(type(value)):
-        return "object", _class_key(type(value), visited), _key(dict(vars(value)), visited)
-    raise _NoKeyError
-
-
-def _has_state(value: Any) -> bool:
-    return hasattr(value, "__dict__")
+#: Size of an attribute in `__slots__`, in bytes.
+_POINTER_SIZE = np.dtype(np.intp).itemsize
 
 
 def _has_hidden_content(cls: type) -> bool:
-    """Return True for subclasses of containers and numbers, whose content is not in `__dict__`."""
-    bases = (base for base in cls.__mro__ if base is not object and not base.__flags__ & _HEAP_TYPE)
-    return any(base is not functools._lru_cache_wrapper for base in bases)
-
-
-@functools.lru_cache(maxsize=1024)
-def _sorted_names(code: CodeType) -> tuple[str, ...]:
-    """Return the global and attribute names of a code object in alphabetical order."""
-    return tuple(sorted(set(referenced_names(code))))
-
-
-@functools.lru_cache(maxsize=1024)
-def _imports_user_modules(code: CodeType) -> bool:
-    """Return True if a code object imports modules other than those of libraries."""
-    imported = (str(item.argval) for item in dis.get_instructions(code) if item.opname == "IMPORT_NAME")
-    nested = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return any(name.partition(".")[0] not in LIBRARIES for name in imported) or any(map(_imports_user_modules, nested))
-
-
-def _function_value_key(function: FunctionType, visited: dict[int, int]) -> Hashable:
-    if is_library_function(function):
-        return "library function", function.__module__, function.__qualname__
-    code, globals_ = function.__code__, function.__globals__
-    if _imports_user_modules(code):
-        raise _NoKeyError
-    names = [name for name in _sorted_names(code) if name in globals_]
-    return (
-        "function",
-        code,
-        _key(function.__dict__, visited) if function.__dict__ else None,
-        _key(function.__defaults__, visited),
-        _key(function.__kwdefaults__, visited),
-        tuple(_cell_key(cell, visited) for cell in function.__closure__ or ()),
-        tuple((name, _key(globals_[name], visited)) for name in names),
-        tuple(_module_key(globals_[name], code, visited) for name in names if isinstance(globals_[name], ModuleType)),
-    )
-
-
-def _module_key(module: ModuleType, code: CodeType, visited: dict[int, int]) -> Hashable:
-    """Return a key of the data and user functions among the attributes of a library that a code object names."""
-    contents = vars(module)
-    names = (name for name in _sorted_names(code) if name in contents)
-    return tuple((name, _key(contents[name], visited)) for name in names if _is_data(contents[name]))
-
-
-def _is_data(value: object) -> bool:
-    """Return True for numbers, containers and functions that are not those of a library."""
-    if isinstance(value, FunctionType):
-        return not is_library_function(value)
-    return type(value) in _PLAIN_TYPES or type(value) in (np.ndarray, tuple, list, dict)
-
-
-def _cell_key(cell: CellType, visited: dict[int, int]) -> Hashable:
-    try:
-        content = cell.cell_contents
-    except ValueError:  # the variable has no value yet
-        return "empty cell"
-    return _key(content, visited)
-
-
-def _class_key(cls: type, visited: dict[int, int]) -> Hashable:
-    """Return a key of the methods, properties and attributes of a class and its bases."""
-    parts: list[Hashable] = []
-    for base in cls.__mro__[:-1]:
-        if package_of(base) in LIBRARIES and base.__module__ in sys.modules and "<locals>" not in base.__qualname__:
-            parts.append((base.__module__, base.__qualname__))
-            continue
-        if _DYNAMIC_ATTRIBUTES & vars(base).keys():
-            raise _NoKeyError
-        for name, attribute in sorted(vars(base).items()):
-            if name in _CLASS_METADATA:
-                continue
-            if isinstance(attribute, (staticmethod, classmethod)):
-                parts.append((name, _key(attribute.__func__, visited)))
-            elif isinstance(attribute, property):
-                parts.append((name, _key((attribute.fget, attribute.fset), visited)))
-            else:
-                parts.append((name, _key(attribute, visited)))
-    if package_of(type(cls)) not in (*LIBRARIES, "abc", "enum"):
-        parts.append(("metaclass", _class_key(type(cls), visited)))
-    return "class", tuple(parts)
+    """Return True if objects have content other than in `__dict__` and `__slots__`, as those of extension modules."""
+    n_pointers = sum(1 for _ in slot_names(cls)) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0)
+    return bool(cls.__basicsize__ - _POINTER_SIZE * n_pointers > object.__basicsize__ or cls.__itemsize__)

@@ -26,9 +26,14 @@ RESULT_VARIABLES = {
     "newton_iterations": ResultVariable("Newton corrections of the step that ends at t", unit="1"),
     "supplied_energy": ResultVariable("work of forces and moving constraints since the start", unit="J"),
     "dissipated_energy": ResultVariable("energy dissipated since the start", unit="J"),
+    "discrete_energy": ResultVariable("discrete energy of the step that ends at t", unit="J"),
     "fictive_time": ResultVariable("the time that the steps divide equally"),
     "stages": ResultVariable("stages of the step that ends at t", unit="1"),
     "step_density": ResultVariable("steps per unit time, relative to equal steps"),
+    "q_0": ResultVariable("coordinates of the first copy of a doubled phase space", "coordinate"),
+    "p_0": ResultVariable("momenta of the first copy of a doubled phase space", "coordinate"),
+    "q_1": ResultVariable("coordinates of the second copy of a doubled phase space", "coordinate"),
+    "p_1": ResultVariable("momenta of the second copy of a doubled phase space", "coordinate"),
 }
 #: Variables of every run, independent of the model.
 MANDATORY = ("t", "step_size", "newton_iterations")

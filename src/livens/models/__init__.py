@@ -6,7 +6,9 @@
 - `initialization`: consistent positions, velocities and multipliers.
 - `mass`, `system_properties`, `symmetry_check`: structural properties that schemes require.
 - `descriptor`, `dae_index`: descriptor form, matrix pencil and index.
-- `linalg`, `disjoint_sets`: rank decisions, and connected components.
+- `linalg`, `lapack`, `disjoint_sets`: rank decisions, LAPACK routines, and connected components.
+- `discrete_lagrangian`: discrete Lagrangians, the action of one step.
+- `poisson`: Poisson systems, spins and isospectral flows.
 - `velocity_constraints`, `angle_branches`: nonholonomic constraints, and angles beyond a turn.
 - `external_force`, `contact_detection`, `guarded_event`: forces from outside, detected contacts, and model events.
 """

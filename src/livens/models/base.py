@@ -110,6 +110,11 @@ class Model:
         return False
 
     @property
+    def assembly_size(self) -> int:
+        """Number of coordinates and constraints if the equations are sums over elements or energies, otherwise 0."""
+        return 0
+
+    @property
     def conservative(self) -> bool:
         """True if no energy is supplied or dissipated."""
         return False

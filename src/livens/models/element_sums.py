@@ -9,11 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
 
+from livens.expressions.parameters import Parameters
 from livens.models.element import ElementType
 from livens.models.element_groups import ElementGroup
 from livens.models.symmetry import is_linear_generator
@@ -33,6 +34,16 @@ class ElementSymbols:
     def state(self) -> Expr:
         """Entries that are gathered from the state vector of the system."""
         return ca.vertcat(self.element_type.q, self.element_type.v, self.p, self.lam)
+
+
+class SumOfElements(Protocol):
+    """Protocol of a model whose observables are sums over elements."""
+
+    n: int
+    model_parameters: Parameters
+
+    @property
+    def element_groups(self) -> tuple[ElementGroup, ...]: ...
 
 
 #: Expression of the symbols of one element type.
@@ -90,7 +101,7 @@ class ElementSums:
     bilinear: tuple[tuple[int, bool, BilinearForm], ...] = field(default=())
 
 
-def element_sums(system: System, reductions: Sequence[Reduction]) -> ElementSums:
+def element_sums(system: SumOfElements, reductions: Sequence[Reduction]) -> ElementSums:
     """Return the element sums with one output per reduction."""
     groups = []
     for group in system.element_groups:
@@ -125,7 +136,7 @@ def _symbols(model: ElementType) -> ElementSymbols:
 
 
 def _kernel(
-    system: System,
+    system: SumOfElements,
     group: ElementGroup,
     symbols: ElementSymbols,
     values: Expr,

@@ -18,6 +18,8 @@ from livens.models.system import System
 _N_ELEMENTS, _N_STATES = 24, 2
 #: Tolerance of a change, relative to the sum of the absolute terms.
 TOLERANCE = 1e-9
+#: Times of the check in seconds: forces may be switched on later.
+TIMES = (0.3, *np.geomspace(1e-3, 1e4, 22).tolist())
 
 
 def has_elementwise_symmetry(system: System, name: str, k: np.ndarray) -> bool | None:
@@ -96,6 +98,7 @@ class _InvarianceCheck:
         inputs = [model.q, model.v, model.t, model.k]
         self._model, self._projected = model, dict[bytes, np.ndarray | None]()
         self._gradients = Evaluator(inputs, gradients)
+        self._times = TIMES if ca.depends_on(ca.vertcat(*gradients), model.t) else TIMES[:1]
         self._constraints = Evaluator(inputs, [model.g, ca.jacobian(model.g, model.q)]) if model.m else None
 
     def is_invariant(self, generator: tuple[np.ndarray, np.ndarray] | None, k: np.ndarray) -> bool:
@@ -107,10 +110,12 @@ class _InvarianceCheck:
         for _ in range(_N_STATES):
             q, v = random.uniform(0.5, 1.5, (2, self._model.n))
             xi, xi_dot = A @ q + b, A @ v
-            L_q, L_v, force = (part.ravel() for part in self._gradients(q, v, 0.3, k))
-            terms = np.concatenate([L_q * xi, L_v * xi_dot])
-            if not (_vanishes(terms) and _vanishes(force * xi)):
-                return False
+            for t in self._times:
+                L_q, L_v, force = (part.ravel().copy() for part in self._gradients(q, v, t, k))
+                terms = np.concatenate([L_q * xi, L_v * xi_dot])
+                is_known = t == self._times[0] or np.isfinite(terms).all()
+                if is_known and not (_vanishes(terms) and _vanishes(force * xi)):
+                    return False
             q_projected = self._projected_state(q, k)
             if q_projected is not None and self._constraints is not None:
                 _, G = self._constraints(q_projected, 0.0, 0.3, k)

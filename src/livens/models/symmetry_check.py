@@ -8,7 +8,7 @@ import numpy as np
 from livens.expressions.probe import Probe
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.dense import DenseAssembly, gauss_newton_to_constraints
-from livens.models.sparse_symmetry_check import TOLERANCE, has_elementwise_symmetry
+from livens.models.sparse_symmetry_check import TIMES, TOLERANCE, has_elementwise_symmetry
 from livens.models.system import System
 from livens.types import Expr
 
@@ -39,14 +39,18 @@ def has_symmetry(system: System, name: str, parameters: np.ndarray | None = None
         )
         unconstrained.append(_change_and_scale(ca.dot(force, xi), _abs_dot(force, xi)))
         constraint_terms.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
-    assembly = DenseAssembly(d, 0.3, k)
+    assembly = DenseAssembly(d, TIMES[0], k)
     state_table, constraint_table = ca.vertcat(*unconstrained), ca.vertcat(*constraint_terms)
+    later = TIMES[1:] if ca.depends_on(state_table, d.t) else ()
     n_checks = 0
     for q, v in Probe([d.q, d.v], seed=2).points():
         table = assembly.matrix(state_table, q.ravel(), v.ravel())
         if not np.all(np.isfinite(table)):
             continue
         if _is_violated(table):  # cheap test first: gravity breaks most symmetries
+            return False
+        tables = (d.evaluator(state_table)(q.ravel(), v.ravel(), t, k)[0] for t in later)
+        if any(np.all(np.isfinite(table)) and _is_violated(table) for table in tables):
             return False
         position = gauss_newton_to_constraints(assembly, q.ravel()) if system.m else None
         if position is not None and _is_violated(assembly.matrix(constraint_table, position, v.ravel())):

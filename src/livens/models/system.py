@@ -24,7 +24,7 @@ from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
 from livens.models.input_entry import InputEntry
 from livens.models.quantity import Quantity
-from livens.models.symmetry import is_linear_generator, trace_generator
+from livens.models.symmetry import keeps_momentum, trace_generator
 from livens.models.system_properties import SystemProperties
 from livens.models.velocity_constraints import AngleRateConstraint
 from livens.scene.scene import Visual, default_visuals
@@ -168,7 +168,10 @@ class System(SystemProperties, Model):
             elements = [Element(range(self.n), **element_arguments, **functions)]
             quaternions = visual = None  # now declared by the element
         elif any(f is not None for f in functions.values()) or constraint_names is not None:
-            raise ModelError("give either model functions or elements, not both")
+            raise ModelError(
+                "give either model functions or elements, not both: add further functions as an element, such as "
+                "lv.Element(coordinates, potential=...)"
+            )
         if not elements:
             raise ModelError("a system needs at least one element")
         if invalid := [element for element in elements if not isinstance(element, Element)]:
@@ -197,6 +200,8 @@ class System(SystemProperties, Model):
         self.quantities: dict[str, Quantity] = {}
         #: Default treatment of redundant constraints in a run: "error" or "auto".
         self.redundancy_policy = "error"
+        #: Pairs of bounding spheres of bodies in contact, checked for tunnelling during a run.
+        self.swept_pairs: tuple[Any, ...] = ()
         #: Constraints of the joints of a spanning tree of bodies, which are independent.
         self.tree_constraints: Callable[[], Sequence[int]] = tuple
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
@@ -424,7 +429,7 @@ class System(SystemProperties, Model):
             return False  # the conserved energy contains the corrected kinetic energy of the rotors
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().is_guaranteed_by(scheme, name, k)
-        return name in self.symmetries and is_linear_generator(self.symmetries[name])
+        return name in self.symmetries and keeps_momentum(scheme, self, name)
 
     def fingerprint_data(self) -> Sequence[Any]:
         """Return the element types, their dof maps, the symmetry generators and the quaternions."""
@@ -466,6 +471,10 @@ class System(SystemProperties, Model):
     @property
     def default_scheme(self) -> str:  # type: ignore[override]
         return "lie-em" if self.frames else "livens-em"
+
+    @property
+    def assembly_size(self) -> int:
+        return self.n + self.m
 
     def symmetry_generator(self, name: str) -> ca.Function:
         """Return the generator of a named symmetry.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import block_diag
 
 from livens import math as m
 from livens.errors import InputError
@@ -360,7 +359,11 @@ def _target_expression(target: InitialCondition, q: Vector, v: Vector) -> list[S
 
 
 def _spatial_rotation(R: np.ndarray) -> np.ndarray:
-    return R if R.shape == (3, 3) else block_diag(R, 1.0)
+    if R.shape == (3, 3):
+        return R
+    rotation = np.eye(3)
+    rotation[:2, :2] = R
+    return rotation
 
 
 def _mass_whitening(mass: np.ndarray) -> np.ndarray:
@@ -375,12 +378,6 @@ def _min_norm_solution(matrix: np.ndarray, right: np.ndarray, before: np.ndarray
     if before is not None:
         matrix = np.where(np.abs(matrix) > SOLVED_RTOL * np.abs(before).max(initial=0.0), matrix, 0.0)
     return np.asarray(np.linalg.lstsq(matrix, right, rcond=SOLVED_RTOL)[0])
-
-
-def min_energy_velocity_jump(jacobian: np.ndarray, target: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Return the velocity change of least kinetic energy with ``rows change = wanted`` (Gauss principle)."""
-    whitening = _mass_whitening(mass)
-    return np.asarray(whitening @ _min_norm_solution(jacobian @ whitening, target))
 
 
 def _wrapped(gap: np.ndarray, angles: np.ndarray) -> np.ndarray:

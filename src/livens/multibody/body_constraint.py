@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens.models.element import Element
 from livens.multibody.body import Body
 from livens.multibody.joint_types import JointType
+
+if TYPE_CHECKING:
+    from livens.multibody.armature import JointArmature
 
 
 class BodyConstraint:
@@ -18,6 +21,8 @@ class BodyConstraint:
     """
 
     element: Element
+    #: Reflected rotor inertia of a joint, see `livens.Multibody.armature`.
+    armature: JointArmature | None = None
 
     def __init__(self, name: str, type_name: str, joint_type: JointType, body_a: Body, body_b: Body) -> None:
         self.name, self.type_name, self.joint_type, self.body_a, self.body_b = (

@@ -19,6 +19,7 @@ from livens.expressions.parameters import ParameterNamespace, shared
 from livens.models.element import Element, ElementType
 from livens.models.quantity import Quantity
 from livens.models.system import System
+from livens.multibody.armature import JointArmature
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
 from livens.types import Vector
@@ -51,6 +52,8 @@ def joint_coordinate_system(
     names = [f"{joint.name}.{_COORDINATES[joint.type_name][0]}" for joint in path]
     elements: dict[int, Element] = {}
     for element, model, dofs in zip(system.elements, system.element_types, system.element_dofs, strict=True):
+        if isinstance(element.joint, JointArmature):  # the coordinate of the rotor is that of the joint
+            continue
         local = q[list(dofs)], v[list(dofs)]
         elements[id(element)] = _composed_element(system, element, model, local, (theta, rates), names, elements)
     shared_parameters = system.model_parameters.values
@@ -114,6 +117,8 @@ def body_coordinates(system: System, ground: Body, tree: Sequence[Joint], values
         poses[id(joint.body_b)] = new_position, new_rotation
         dofs = [index[name] if isinstance(name, str) else int(name) for name in joint.body_b.coordinates]
         q[dofs] = ca.vertcat(new_position, ca.vec(new_rotation))
+        if joint.armature is not None:
+            q[index[str(joint.armature.rotor.coordinates[0])]] = values[joint.name]
     return q
 
 

@@ -38,7 +38,7 @@ class JointSpaceDynamics:
         path = [joint for joint in tree if joint.type_name != "fixed"]
         matrix, offset, self.followers = _follower_map(mb, path)
         self.names = tuple(joint.name for joint in path if joint.name not in self.followers)
-        leaders = {leader for name, (_, leader) in self.followers.items() if not _is_armature(mb, name, self.followers)}
+        leaders = {leader for _, leader in self.followers.values()}
         self.is_periodic = np.array(
             [joint.type_name == "revolute" and joint.name not in leaders for joint in path if joint.name in self.names]
         )
@@ -114,24 +114,23 @@ class JointSpaceDynamics:
 
 def _check_constraints(mb: ModelBase, system: System) -> None:
     """Raise InputError for bodies that are not rigid, and for constraints other than those of joints and couplings."""
+    rotors = {id(armature.rotor) for armature in mb.armatures.values()}
     for frame in system.frames:
-        if frame.dimension != 3 or len(frame.directors) != 3:
-            name = system.elements[frame.element_index].name
+        element = system.elements[frame.element_index]
+        if (frame.dimension != 3 or len(frame.directors) != 3) and id(element) not in rotors:
+            name = element.name
             reason = "it moves in the plane" if frame.dimension == 2 else "it has no orientation"
             raise InputError(f"joint coordinates need rigid bodies in space: '{name}' is not supported, as {reason}")
     known: list[Element | None] = [body.element for body in mb.bodies.values()]
     known += [joint.element for joint in mb.connections.values() if isinstance(joint, Joint)]
     known += [coupling.element for coupling in mb.couplings.values()]
+    known += [armature.element for armature in mb.armatures.values()]
     allowed = {id(element) for element in known}
     for element, model in zip(system.elements, system.element_types, strict=True):
         if model.m and id(element) not in allowed:
             raise InputError(
                 f"'{element.name}' imposes a constraint besides the joints: joint coordinates need a tree of joints"
             )
-
-
-def _is_armature(mb: ModelBase, name: str, followers: Mapping[str, tuple[str, str]]) -> bool:
-    return mb.couplings[followers[name][0]].coupling_type == "armature"
 
 
 def _follower_map(mb: ModelBase, path: list[Joint]) -> tuple[FloatArray, FloatArray, dict[str, tuple[str, str]]]:
@@ -181,7 +180,9 @@ def _mass_and_weight(system: System, gravity: FloatArray | None) -> tuple[ca.DM,
     for frame in system.frames:
         mass, euler = inertia_function(system, frame)(k[list(system.element_parameters[frame.element_index])])
         position, directors = list(frame.position), [i for director in frame.directors for i in director]
-        mass_matrix[position, position] = mass * ca.DM.eye(3)
+        mass_matrix[position, position] = mass * ca.DM.eye(len(position))
+        if frame.dimension == 1:  # the rotor of an armature
+            continue
         mass_matrix[directors, directors] = ca.kron(ca.sparsify(euler), ca.DM.eye(3))
         if gravity is not None:
             weight[position] = float(mass) * gravity

@@ -1,8 +1,8 @@
 """Joint stops: joint limits with a coefficient of restitution.
 
-An impact changes velocities instantaneously, by impulses in the joints and at the stop. Among all velocities that
-satisfy the joints and ``rate+ = -e rate-``, it selects the change of least kinetic energy (Gauss principle). The
-dissipated energy is ``(1 - e^2)/2 rate-^2`` times the effective inertia at the stop.
+A stop is a rigid contact without friction, with the gap "limit minus coordinate" and the impact law of all contacts:
+the joints respond with impulses, and ``rate+ = -e rate-``. The dissipated energy is ``(1 - e^2)/2 rate-^2`` times the
+effective inertia at the stop, the inverse of its Delassus matrix.
 
 Successive bounces become shorter. When a flight would last a small fraction of a step, the joint comes to rest on a
 spring, which is active while the joint is in contact with the stop.
@@ -21,7 +21,7 @@ from livens import math as m
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.guarded_event import GuardedEvent, min_rebound_velocity
 from livens.models.system import System
-from livens.multibody.assembly import min_energy_velocity_jump
+from livens.multibody.contacts.impact_law import dissipative_impulse, joint_space_delassus
 from livens.multibody.joint import Joint
 from livens.multibody.twist_coordinates import TwistCoordinates
 from livens.types import Expr, ScalarLike, Vector
@@ -117,8 +117,10 @@ class JointStopImpact:
         )
         closes = rebound_rate < min_rebound_velocity(closing_acceleration, h)
         N = self.twist.kinematic_matrix(q)
-        target = np.append(np.zeros(len(G)), -rate - (0.0 if closes else rebound_rate))
-        change = {"v": v + N @ min_energy_velocity_jump(np.vstack([G, rate_jacobian]) @ N, target, N.T @ mass @ N)}
+        # gap rate and reactions of the joints in quasi-velocities
+        delassus, response = joint_space_delassus(-rate_jacobian @ N, G @ N, N.T @ mass @ N)
+        impulse = dissipative_impulse(delassus, np.array([-rate]), 0.0 if closes else self.stop.restitution, 0.0)
+        change = {"v": v + N @ response @ impulse}
         return {**change, "parameters": self._active_parameter(1.0)} if closes else change
 
     def release(self, q: np.ndarray) -> Mapping[str, object]:

@@ -365,13 +365,15 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         body_elements = [rigid_body.element for rigid_body in bodies if rigid_body.element is not None]
         extra_bodies = [body for body, _ in self._integrator_states.values()]
         extra_bodies += [wheel.spin for wheel in self._wheels.values()]
+        extra_bodies += [armature.rotor for armature in self.armatures.values()]
         extra_bodies += [body for rigid_contact in self._rigid_contacts.values() for body in rigid_contact.slack_states]
         elements: list[Element] = [
             *body_elements,
             *extra_bodies,
             *(component.element for component in self.connections.values()),
         ]
-        elements += [*(component.element for component in self.couplings.values()), *self._force_elements.values()]
+        elements += [component.element for component in self.couplings.values()]
+        elements += [*(armature.element for armature in self.armatures.values()), *self._force_elements.values()]
         elements += [element for contact in self._pair_contacts.values() for element in contact.elements]
         elements += [contact.element for contact in self._rigid_contacts.values() if contact.element is not None]
         elements += [group.element for group in self._contact_groups.values()]
@@ -390,6 +392,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             from livens.multibody.contacts.contact_group import build_detected_contacts
 
             system.external_force = build_detected_contacts(system, self)
+        if self._pair_contacts:
+            from livens.multibody.contacts.checks import swept_pairs
+
+            system.swept_pairs = swept_pairs(self._pair_contacts.values(), system)
         system.redundancy_policy = self.redundant
         system.tree_constraints = functools.partial(tree_constraints, system)
         system.name = self.name

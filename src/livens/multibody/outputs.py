@@ -54,6 +54,12 @@ def model_outputs(system: System, model: ModelBase) -> dict[str, Quantity]:
             coupling.name,
             _coupling_outputs(coupling, system.element_constraints[element_index[id(coupling.element)]].start, i),
         )
+    for armature in model.armatures.values():
+        multiplier = system.element_constraints[element_index[id(armature.element)]].start
+        quantity, unit = ("torque", "N m") if armature.is_angle else ("force", "N")
+        description = f"{quantity} of {armature.name} on {armature.driving_joint.name}"
+        expression = functools.partial(_opposite_multiplier, index=multiplier)
+        add(armature.name, {quantity: Quantity(description, unit, expression, from_multipliers=True)})
     for link in model._distance_constraints:
         number = element_index[id(link)]
         multiplier, length = system.element_constraints[number].start, system.element_parameters[number][-1]
@@ -174,6 +180,11 @@ def _coupling_outputs(coupling: Coupling, multiplier: int, i: list[int]) -> dict
             from_multipliers=True,
         ),
     }
+
+
+def _opposite_multiplier(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr, *, index: int) -> Expr:
+    """Return a multiplier with the opposite sign."""
+    return -lam[index]
 
 
 def _rigid_contact_outputs(name: str, multiplier: int) -> dict[str, Quantity]:

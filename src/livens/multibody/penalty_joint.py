@@ -8,7 +8,6 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import block_diag
 
 from livens import math as m
 from livens.expressions.parameters import ParameterNamespace
@@ -123,7 +122,9 @@ def _twist_map(body: Body) -> tuple[np.ndarray, np.ndarray]:
     values = element.parameters.values
     if not body.has_orientation:
         return np.eye(d), np.eye(d) / element.mass
-    twist_map = block_diag(np.eye(d), np.vstack(list(rotation_derivative(body.reference_rotation.T))))
+    rotation_map = np.vstack(list(rotation_derivative(body.reference_rotation.T)))
+    twist_map = np.zeros((d + len(rotation_map), d + rotation_map.shape[1]))
+    twist_map[:d, :d], twist_map[d:, d:] = np.eye(d), rotation_map
     if d == 2:
         return twist_map, np.diag([1 / element.mass] * 2 + [1 / float(values["moment"])])
     euler = values["euler"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from livens.models.element import Element, ElementType, InvariantForm
 from livens.models.system import System
-from livens.multibody.couplings import Coupling
+from livens.multibody.armature import JointArmature
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import joint_invariants
 from livens.multibody.loads import gravity_potential
@@ -70,11 +70,12 @@ class Closure:
 
 @dataclass(frozen=True)
 class Armature:
-    """Rotor on the ground that rotates with a revolute tree joint: its inertia is a number of this joint."""
+    """Rotor, a body with one coordinate that is the angle or displacement of a tree joint."""
 
-    element_index: int  # of the coupling
+    element_index: int
     rotor: int
     body: int  # whose tree joint drives the rotor
+    is_angle: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +173,7 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
     for index in sorted([*others, *(index for index, *_ in joints if index not in in_tree)]):
         bodies = tuple(sorted({body_of_dof[dof] for dof in system.element_dofs[index] if dof in body_of_dof}))
         element = system.elements[index]
-        if (armature := _armature(index, element.joint, owners)) is not None:
+        if (armature := _armature(index, element.joint, owners, body_of_element)) is not None:
             armatures.append(armature)
         elif (law := _law(system, index, owners)) is not None:
             laws.append(law)
@@ -181,8 +182,6 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
         else:
             closures.append(_closure(system, index, bodies, rows_removed))
     rotors = {armature.rotor for armature in armatures}
-    if len(rotors) < len(armatures) or len({armature.body for armature in armatures}) < len(armatures):
-        raise NotATreeError("a joint or a rotor has several armatures")
     loaded = {law.body for law in laws} | {force.body for force in forces} | {joint.parent for joint in tree}
     loaded |= {body for closure in closures for body in closure.bodies}
     if loaded & rotors:
@@ -205,20 +204,16 @@ def tree_constraints(system: System) -> tuple[int, ...]:
     return tuple(i for row in rows for i in range(row.start, row.stop))
 
 
-def _armature(index: int, coupling: object, owners: Mapping[int, TreeJoint]) -> Armature | None:
-    """Return the armature of a coupling of a revolute tree joint with a rotor in a bearing on the ground, or None."""
-    if not isinstance(coupling, Coupling) or coupling.coupling_type != "armature":
+def _armature(
+    index: int, armature: object, owners: Mapping[int, TreeJoint], rotor_of_element: Mapping[int, int]
+) -> Armature | None:
+    """Return the armature of a tree joint, or None."""
+    if not isinstance(armature, JointArmature):
         return None
-    ends = [owners.get(id(joint)) for joint, _, _ in coupling.terms]
-    weights = [weight for _, _, weight in coupling.terms]
-    if len(ends) == 2 and weights[0] == -weights[1]:
-        driver, rotor = ends
-        if driver is not None and rotor is not None and rotor.joint is not None:
-            is_revolute = joint_type_name(driver) == joint_type_name(rotor) == "revolute"
-            on_ground = rotor.parent < 0 and not rotor.is_reversed and not np.any(rotor.joint.parameters["Y"])
-            if is_revolute and on_ground:
-                return Armature(index, rotor.body, driver.body)
-    return None
+    driver = owners.get(id(armature.driving_joint))
+    if driver is None:
+        return None
+    return Armature(index, rotor_of_element[id(armature.rotor)], driver.body, armature.is_angle)
 
 
 def _closure(system: System, index: int, bodies: tuple[int, ...], removed_constraints: Collection[int]) -> Closure:

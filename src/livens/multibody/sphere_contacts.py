@@ -11,9 +11,9 @@ import numpy as np
 from livens import math as m
 from livens.errors import InputError
 from livens.expressions.tracing import ModelFunction
-from livens.models.penalty_contact import PenaltyContact
 from livens.multibody import visuals
 from livens.multibody.body_elements import AttachmentPoint, attachment_pair, relative_position
+from livens.multibody.contacts.penalty_contact import PenaltyContact
 from livens.multibody.parametrisation import Parametrisation
 from livens.types import ArrayLike, ScalarLike, Vector
 from livens.validation import check_array, check_nonnegative
@@ -94,7 +94,7 @@ def sphere_sphere(
         _gap_of_square if linear else _gap_of_vector,
         stiffness=stiffness,
         law=law,
-        damping=dissipation,
+        dissipation=dissipation,
         name=name,
         parameters=local_positions | {"reach": radius_sum},
         visual=visuals.sphere_pair_visual(a.parametrisation, b.parametrisation, float(radius), float(other_radius)),
@@ -168,7 +168,7 @@ def sphere_plane(
         _gap_of_height,
         stiffness=stiffness,
         law=law,
-        damping=dissipation,
+        dissipation=dissipation,
         name=name,
         parameters=dict(
             X=a.local_position, origin=plane_origin, normal=plane_normal / length, reach=_radius(name, radius)
@@ -243,7 +243,7 @@ def sphere_in_box(
         _gaps_of_walls,
         stiffness=stiffness,
         law=law,
-        damping=dissipation,
+        dissipation=dissipation,
         name=name,
         parameters=dict(X=a.local_position, lower=low, upper=high, reach=checked_radius),
         visual=visuals.sphere_in_box_visual(a.parametrisation),

@@ -28,7 +28,9 @@ def tree_of(system: System) -> SpanningTree | None:
         tree = spanning_tree(system)
     except NotATreeError:
         return None
-    return None if tree.n_multipliers or any(joint.is_scalar for joint in tree.joints) else tree
+    rotors = {armature.rotor for armature in tree.armatures}
+    has_other_scalars = any(joint.is_scalar and joint.body not in rotors for joint in tree.joints)
+    return None if tree.n_multipliers or has_other_scalars else tree
 
 
 def tree_velocity(
@@ -81,20 +83,17 @@ class _TreeKinematics:
         self.omega = [np.zeros((3, self.n_dof)) for _ in system.frames]
         #: Columns of the angle and of the displacement of each joint, with the sign of the rate.
         self.columns: dict[tuple[int, str], tuple[int, float]] = {}
-        rotors, self._next = {armature.rotor: armature.body for armature in tree.armatures}, 0
-        angle_of_body: dict[int, tuple[int, float]] = {}
+        self._next = 0
+        rotors = {armature.rotor for armature in tree.armatures}
+        joint_of_body = {tree_joint.body: tree_joint.joint for tree_joint in tree.joints}
         for tree_joint in tree.joints:
-            if tree_joint.body in rotors:
-                column, sign = angle_of_body[rotors[tree_joint.body]]
-                assert tree_joint.joint is not None
-                axis = self.R[tree_joint.body] @ tree_joint.joint.parameters["B"][:, 2]
-                self.omega[tree_joint.body][:, column] = sign * axis
-                self.columns[id(tree_joint.joint), "angle"] = column, sign
-                continue
-            self._add(tree_joint)
-            angle = self.columns.get((id(tree_joint.joint), "angle"))
-            if angle is not None:
-                angle_of_body[tree_joint.body] = angle
+            if tree_joint.body not in rotors:
+                self._add(tree_joint)
+        #: Column and sign of the rate of the rotor of each armature.
+        self.rotors = {
+            armature.rotor: self.columns[id(joint_of_body[armature.body]), "angle" if armature.is_angle else "slide"]
+            for armature in tree.armatures
+        }
 
     def _column(self) -> int:
         self._next += 1
@@ -155,8 +154,12 @@ class _TreeKinematics:
     def mass_matrix(self) -> np.ndarray:
         """Return the mass matrix in joint coordinates."""
         system, k, M = self.system, self.system.parameter_vector(), np.zeros((self.n_dof, self.n_dof))
-        for frame, R, v, omega in zip(system.frames, self.R, self.v, self.omega, strict=True):
+        for i, (frame, R, v, omega) in enumerate(zip(system.frames, self.R, self.v, self.omega, strict=True)):
             mass, euler = inertia_function(system, frame)(k[list(system.element_parameters[frame.element_index])])
+            if i in self.rotors:
+                column, _ = self.rotors[i]
+                M[column, column] += float(mass)
+                continue
             E = np.array(euler)
             inertia = R @ (np.trace(E) * np.eye(3) - E) @ R.T
             M += float(mass) * v.T @ v + omega.T @ inertia @ omega
@@ -165,7 +168,11 @@ class _TreeKinematics:
     def velocities(self, rates: np.ndarray) -> np.ndarray:
         """Return the velocities of all coordinates."""
         result = np.zeros(self.system.n)
-        for frame, R, v, omega in zip(self.system.frames, self.R, self.v, self.omega, strict=True):
+        for i, (frame, R, v, omega) in enumerate(zip(self.system.frames, self.R, self.v, self.omega, strict=True)):
+            if i in self.rotors:
+                column, sign = self.rotors[i]
+                result[list(frame.position)] = sign * rates[column]
+                continue
             result[list(frame.position)] = v @ rates
             for i, director in enumerate(frame.directors):
                 result[list(director)] = np.cross(omega @ rates, R[:, i])

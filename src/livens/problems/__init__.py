@@ -44,6 +44,8 @@ class ProblemEntry:
         Function that returns the `Problem`; its keyword arguments are the options.
     default_scheme : str, default ""
         Name of the default scheme. If empty, the problem is built to find its scheme.
+    source_run : str, default ""
+        Scheme, step size and end time of the source, where they differ from the default run.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ProblemEntry:
     source: str
     factory: Callable[..., Problem]
     default_scheme: str = ""
+    source_run: str = ""
 
     @functools.cached_property
     def scheme(self) -> str:
@@ -80,7 +83,7 @@ _entries: dict[str, ProblemEntry] = {}
 
 
 def problem(
-    name: str, *, summary: str, source: str, scheme: str = ""
+    name: str, *, summary: str, source: str, scheme: str = "", source_run: str = ""
 ) -> Callable[[Callable[..., Problem]], Callable[..., Problem]]:
     """Return a decorator that registers a function as a built-in problem.
 
@@ -96,6 +99,8 @@ def problem(
         Reference in the literature, or an empty string.
     scheme : str, default ""
         Name of the default scheme. If given, lists of problems do not have to build the problem.
+    source_run : str, default ""
+        Scheme, step size and end time of the source, where they differ from the default run; shown by ``livens show``.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def problem(
     """
 
     def register(factory: Callable[..., Problem]) -> Callable[..., Problem]:
-        _entries[name] = ProblemEntry(name, summary, source, factory, scheme)
+        _entries[name] = ProblemEntry(name, summary, source, factory, scheme, source_run)
         return factory
 
     return register

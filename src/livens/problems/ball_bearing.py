@@ -26,6 +26,7 @@ _INITIAL_LOAD_FRACTION = 0.1
     "ball-bearing",
     summary="a deep-groove ball bearing: nine balls on races and in a cage, driven and loaded",
     source="Modin 2009, paper V, 6.3; Modin 2009, 4.3",
+    source_run="semi-explicit:0.5,0.8, h = 1e-06 s",
     scheme="semi-explicit:0.5,0.8",
 )
 def ball_bearing(
@@ -66,7 +67,7 @@ def ball_bearing(
     damping = contact_dissipation if contact_dissipation >= 0 else 0.02 if is_load_step else 0.25
     if case == "rollers":
         contact_options = dict(friction=friction, damping=damping, clearance=clearance, slices=slices)
-        frequency = check_positive("option 'penalty'", penalty_frequency)
+        frequency = check_positive("option 'penalty_frequency'", penalty_frequency)
         if modes or inner_modes or cage_modes or ovality or scale != 1:
             raise InputError("case 'rollers' has rigid and round rings of one size: remove modes, oval and scale")
         r = RollerBearing(balls, speed=rpm * np.pi / 30, radial=-load, penalty_frequency=frequency, **contact_options)  # type: ignore[arg-type]
@@ -80,7 +81,7 @@ def ball_bearing(
         friction=friction,
         damping=damping,
         clearance=clearance,
-        penalty_frequency=check_positive("option 'penalty'", penalty_frequency),
+        penalty_frequency=check_positive("option 'penalty_frequency'", penalty_frequency),
         axial=load if case.startswith("axial") else 0.0,
         radial=0.0 if case.startswith("axial") else -load,
         modes=modes,

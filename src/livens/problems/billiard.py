@@ -11,9 +11,9 @@ from livens import math as m
 from livens import scaling
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.models.penalty_contact import PenaltyContact
 from livens.models.problem import Problem
 from livens.models.system import System
+from livens.multibody.contacts.penalty_contact import PenaltyContact
 from livens.problems import problem
 from livens.scene import shapes
 from livens.types import ScalarLike, Vector
@@ -56,6 +56,7 @@ def _gap(w: Sequence[ScalarLike] | Vector, k: ParameterNamespace) -> list[Scalar
     "billiard",
     summary="four elastic balls in a box, one of which moves",
     source="Modin 2009, paper II, 3.3",
+    source_run="met1 and met2: adaptive-variational:0.5,0.5 and adaptive-variational:0,0, until t = 2 s",
     scheme="livens-em",
 )
 def billiard(smooth: float = 1e-4) -> Problem:

@@ -77,6 +77,7 @@ def _massless_end_reference(mass: float, l1: float, l2: float, g: float, u1: flo
     "double-pendulum",
     summary="two point masses on rigid rods, in Cartesian coordinates: 4 coordinates, 2 constraints",
     source="Symank 2025, 7.3",
+    source_run="J-PRK, M-PRK and M-PRK-GGL, h = 0.01 s, until t = 240 s",
     scheme="livens-em",
 )
 def double_pendulum(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     "euler-top",
     summary="free rotation of a rigid body as a Nambu system",
     source="Modin 2009, paper IV, 4.1",
+    source_run="nambu-t, nambu-mt, nambu-t-g and nambu-mt-g, h = 0.15",
     scheme="nambu-t",
 )
 def euler_top(I: tuple[float, float, float] = (0.5, 1.0, 2.0), angle: float = 0.2) -> Problem:  # noqa: E741

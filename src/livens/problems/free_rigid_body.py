@@ -15,6 +15,7 @@ from livens.problems import problem
     "free-rigid-body",
     summary="free rotation of a rigid body with a unit quaternion: singular, configuration-dependent mass matrix",
     source="Kinon and Betsch 2024, 5.3",
+    source_run="livens-em, h = 0.05 s, until t = 2 s",
     scheme="livens-em",
 )
 def free_rigid_body(

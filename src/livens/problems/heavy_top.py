@@ -59,6 +59,7 @@ class _Cone:
     "heavy-top",
     summary="steady precession of a heavy top with a unit quaternion about its tip",
     source="Kinon and Betsch 2024, 5.4",
+    source_run="four schemes, h = 0.01 s, until t = 2 s",
     scheme="livens-em",
 )
 def heavy_top(
@@ -86,6 +87,7 @@ def heavy_top(
     "gyroscopic-top",
     summary="steady precession of a heavy top with directors: 12 coordinates, 9 constraints, constant mass matrix",
     source="Kinon et al. 2023, 5.1",
+    source_run="ggl-variational, h = 0.002 s, until t = 2 s",
     scheme="ggl-variational",
 )
 def gyroscopic_top(

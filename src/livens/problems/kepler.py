@@ -26,7 +26,13 @@ def _eccentric_anomaly(mean: float, e: float) -> float:
     return float(E)
 
 
-@problem("kepler", summary="planet on an ellipse, period 2 pi", source="Modin 2009, paper III, 1", scheme="livens-em")
+@problem(
+    "kepler",
+    summary="planet on an ellipse, period 2 pi",
+    source="Modin 2009, paper III, 1",
+    source_run="sundman and step-density, eps = 0.02, e = 0.8",
+    scheme="livens-em",
+)
 def kepler(e: float = 0.8) -> Problem:
     """Build the problem from perihelion; eccentricity `e`, semi-major axis 1. Steps scale as ``r^(3/2)``."""
     if not 0 <= e < 1:

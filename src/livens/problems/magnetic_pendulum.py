@@ -34,6 +34,7 @@ def _visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     "magnetic-pendulum",
     summary="pendulum repelled by a magnet beside its path",
     source="Modin 2009, paper III, 4",
+    source_run="sundman and step-density, eps = 0.001",
     scheme="stormer-verlet",
 )
 def magnetic_pendulum(g: float = 1.0, delta: float = 0.05, mu: float = 0.1) -> Problem:

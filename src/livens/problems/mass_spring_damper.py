@@ -111,6 +111,7 @@ def _exact_motion(
     "mass-spring-damper",
     summary="two masses on three springs with dampers and a constant force: a linear system",
     source="Symank 2025, 7.2",
+    source_run="GLC and LIIIC, h up to 0.1 s, until t = 2000 s",
     scheme="livens-em",
 )
 def mass_spring_damper(
@@ -135,6 +136,7 @@ def mass_spring_damper(
     "vanishing-mass",
     summary="two masses on three springs, the second mass vanishing",
     source="Symank 2025, 7.2.3",
+    source_run="GLC and LIIIC, until t = 30 s",
     scheme="radau-iia-3",
 )
 def vanishing_mass(m2: float = 0.0, d2: float = 1e-4, p0: tuple[float, float] = (4.275, 15.0)) -> Problem:

@@ -36,6 +36,7 @@ def _visual(q: Vector, k: ParameterNamespace) -> list[shapes.Shape]:
     "mass-spring-redundant",
     summary="two masses and two springs in redundant coordinates: singular mass matrix",
     source="Kinon and Betsch 2023, 6.1, Kinon and Betsch 2024, 5.1",
+    source_run="livens-em:gonzalez-full, h = 0.1 s, until t = 10 s; potential_factor=0.5 in the figures",
     scheme="livens-em",
 )
 def mass_spring_redundant(

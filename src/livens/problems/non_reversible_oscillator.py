@@ -26,6 +26,7 @@ def _visual(q: Vector) -> list[shapes.Shape]:
     "non-reversible-oscillator",
     summary="oscillator whose kinetic energy is not even in the momentum: not reversible",
     source="Modin 2009, paper III, 2 and 3",
+    source_run="sundman, sundman-doubled and step-density, eps = 0.2",
     scheme="stormer-verlet",
 )
 def non_reversible_oscillator(eps: float = 0.01) -> Problem:

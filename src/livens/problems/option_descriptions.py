@@ -70,6 +70,14 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "damping": "Hunt-Crossley damping in s/m",
         "stiffness": "stiffness of the contacts in N/m",
     },
+    "nonlinear-line": {"N": "number of cells", "resistance": "resistance of each coil in ohm"},
+    "four-dimensional-body": {"weights": "second moments of the body along its four axes"},
+    "lotka-volterra": {"hunters": "initial number of hunters", "prey": "initial number of prey"},
+    "spin-chain": {
+        "N": "number of spins",
+        "anisotropy": "energy of a spin along the axis of easy magnetisation",
+        "exchange": "energy of parallel neighbours",
+    },
     "beam-bari": {"n": "number of segments", "released": "whether the beam is released from its static deflection"},
     "beam-slider-crank": {"damping": "proportional damping of the material in s"},
     "bouncing-ball": {"damping": "Hunt-Crossley damping in s/m", "height": "initial height in m"},
@@ -97,13 +105,24 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "spin": "initial rate of the rods about their axes in rad/s",
         "tree": "number of a random tree; 0: chain",
     },
+    "closed-loop-bars": {
+        "equivariant": "1: kinetic energy as a function of invariants, as published",
+        "torque": "generalised force of the torque: normalised, or printed as (128)",
+    },
     "dominoes": {
         "count": "number of dominoes",
         "push": "initial rate of the first domino in rad/s",
         "spacing": "distance of the dominoes in m",
     },
-    "double-four-bar": {"speed": "initial speed of the upper bars in m/s"},
-    "double-four-bar-damped": {"eta": "damping constant of the dampers in N s/m"},
+    "double-four-bar": {
+        "speed": "initial speed of the upper bars in m/s",
+        "start": "consistent, or published: the start of the figures of Kinon et al. 2023",
+    },
+    "double-four-bar-damped": {
+        "eta": "damping constant of the dampers in N s/m",
+        "speed": "initial speed of the upper bars in m/s",
+        "start": "consistent, or published: the start of the figures of Kinon et al. 2023",
+    },
     "double-four-bar-multibody": {"N": "number of linkages"},
     "double-pendulum": {
         "kappa": "viscosity of the surrounding medium",

@@ -17,6 +17,7 @@ _MIRROR = np.array([-1.0, 1.0])
     "pendulum",
     summary="point mass on a rigid rod, released on the right, for 240 s",
     source="Symank 2025, 7.3",
+    source_run="J-PRK, M-PRK and M-PRK-GGL, h = 0.01 s, until t = 240 s",
     scheme="livens-em",
 )
 def pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Problem:  # noqa: E741

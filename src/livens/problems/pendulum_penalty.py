@@ -15,6 +15,7 @@ from livens.scene import shapes
     "pendulum-penalty",
     summary="pendulum on a stiff spring, with fast oscillations",
     source="Modin 2009, paper V, 6.2",
+    source_run="semi-explicit:0.5,0.8, h = 0.01 s",
     scheme="semi-explicit:0.5,0.5",
 )
 def pendulum_penalty(stiffness: float = 1e4, stretch: float = 0.01) -> Problem:

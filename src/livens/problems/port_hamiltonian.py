@@ -54,6 +54,7 @@ def viscous_pendulum(
     "spring-chain",
     summary="two masses on three springs with dampers and a constant force, as a port-Hamiltonian system",
     source="Symank 2025, 7.2.2",
+    source_run="GLC and LIIIC",
     scheme="gauss-2",
 )
 def spring_chain(

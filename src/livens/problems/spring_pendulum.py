@@ -32,6 +32,7 @@ def _spherical_visual(q: Vector) -> list[shapes.Shape]:
     "spring-pendulum-spherical",
     summary="point mass on an elastic string in spherical coordinates: configuration-dependent mass matrix",
     source="Kinon and Betsch 2023, 6.2, Kinon and Betsch 2024, 5.2",
+    source_run="livens-em:gonzalez-full, h = 0.01 s, until t = 1 s",
     scheme="livens-em",
 )
 def spring_pendulum_spherical(mass: float = 1.0, EA: float = 300.0, l0: float = 1.0) -> Problem:

@@ -30,6 +30,7 @@ def _visual(q: Vector) -> list[shapes.Shape]:
     "two-oscillators",
     summary="two masses with a soft spring and a stiff damped coupling",
     source="Modin 2009, paper V, 6.1",
+    source_run="semi-explicit:0.5,0.8, h = 1 s",
     scheme="semi-explicit:0.5,0.8",
 )
 def two_oscillators(k: float = 1.0, stiffness: float = 1e3, damping: float = 1e2) -> Problem:

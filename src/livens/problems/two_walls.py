@@ -9,8 +9,8 @@ import numpy as np
 from livens import math as m
 from livens import scaling
 from livens.errors import InputError
-from livens.models.penalty_contact import smoothed_step_function
 from livens.models.problem import Problem
+from livens.models.smoothed_steps import smoothed_step_function
 from livens.models.system import System
 from livens.problems import problem
 from livens.scene import shapes
@@ -33,6 +33,7 @@ def _visual(q: Vector) -> list[shapes.Shape]:
     "two-walls",
     summary="particle between a soft and a stiff elastic wall",
     source="Modin 2009, paper II, 3.2",
+    source_run="met1 and met2: adaptive-variational:0.5,0.5 and adaptive-variational:0,0, until t = 200 s",
     scheme="livens-em",
 )
 def two_walls(K1: float = 1.0, K2: float = 1e4, smooth: float = 1e-3) -> Problem:

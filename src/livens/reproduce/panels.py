@@ -85,7 +85,7 @@ def logarithmic(
 def orders(axes: Axes, h: Sequence[float], errors: Mapping[str, Sequence[float]], expected: int, label: str) -> None:
     """Plot errors against the step size, with a line of the expected order."""
     for i, (name, values) in enumerate(errors.items()):
-        style: dict[str, object] = dict(marker="osD^v"[i], markersize=(6, 4, 4, 4, 4)[i], linewidth=0.8)
+        style: dict[str, object] = dict(marker="osD^vP"[i], markersize=(6, 4, 4, 4, 4, 4)[i], linewidth=0.8)
         axes.loglog(h, values, color=PALETTE[i], label=name, **style)
     lowest = min(min(values) for values in errors.values())
     line = 0.4 * lowest * (np.array([min(h), max(h)]) / min(h)) ** expected

@@ -32,14 +32,16 @@ from livens.types import ModelFunction
 _STEP_FRACTIONS = tuple(2.0**-i for i in range(5))
 
 FACTOR_NOTE = (
-    "The potential is printed with k/4, while the published curves correspond to k/2. Both are shown. Energy and "
-    "constraint are conserved to round-off in both cases."
+    "The potential is printed with k/4. The published curves have k/2, as the code of the authors (metis 1.0.7 and "
+    "1.1.1, class RedundantTwoMassSpringSystem). Both are shown. Energy and constraint are conserved to round-off in "
+    "both cases."
 )
 DERIVATIVE_NOTE = (
-    "The published curves correspond to dT/dr = m r^2 theta'^2 instead of m r theta'^2. A discrete gradient "
-    "compensates such an error, so energy is conserved, but the motion is different. Its limit for small steps is the "
-    "dashed curve: it conserves energy, but is not the motion of a spring pendulum. The solution of livens converges "
-    "to the motion integrated in Cartesian coordinates."
+    "The published curves have dT/dr = m r^2 theta'^2 instead of m r theta'^2, as the code of the authors (metis "
+    "1.0.7 to 1.1.1, class SpringPendulumPolar). A discrete gradient compensates such an error, so energy is "
+    "conserved, but the motion is different. Its limit for small steps is the dashed curve: it conserves energy, but "
+    "is not the motion of a spring pendulum. The solution of livens converges to the motion integrated in Cartesian "
+    "coordinates."
 )
 
 

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 _REPLAY_RTOL = 1e-8
 #: Largest number of steps replayed by the Python solver; more steps use native code.
 _NATIVE_FROM = 20
+#: Number of neighbours of a step over a switch on either side, and its largest size relative to the longest of them.
+_NEIGHBOURS, _SHORT_STEP = 3, 1e-4
+#: Size of a step relative to its time below which the state is linear to round-off.
+_LINEAR_STEP = 1e-12
 
 
 class Sample(dict[str, np.ndarray]):
@@ -156,7 +160,32 @@ class StepReplay:
         return values_by_name
 
     def evaluate(self, times: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the state parts given by the dense-output formula at the given times."""
+        """Return the state parts given by the dense-output formula at the given times.
+
+        On steps of round-off size over a switch they are linear: an implicit step over it may have no solution.
+        """
+        rows = self._result.t
+        h = np.diff(rows)
+        is_over = (h > 0) & (h < _LINEAR_STEP * np.abs(rows[1:]))
+        step_of = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, len(rows) - 2)
+        within = np.flatnonzero(is_over[step_of])
+        if not within.size:
+            return self._evaluate_steps(times)
+        outside = np.flatnonzero(~is_over[step_of])
+        if not outside.size:
+            return {}
+        smooth, first = self._evaluate_steps(times[outside]), step_of[within]
+        theta = ((times[within] - rows[first]) / h[first])[:, None]
+        result = {}
+        for name, inside in smooth.items():
+            values = np.asarray(getattr(self._result, name))
+            result[name] = np.empty((len(times), values.shape[1]))
+            result[name][within] = (1 - theta) * values[first] + theta * values[first + 1]
+            result[name][outside] = inside
+        return result
+
+    def _evaluate_steps(self, times: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the state parts given by the dense-output formula within the replayed steps."""
         if self._compiled.taylor_interpolant is not None:
             return self._evaluate_taylor(self._compiled.taylor_interpolant, times)
         from livens.schemes.runge_kutta.radau import Radau
@@ -268,14 +297,34 @@ class StepReplay:
         time_loop.resolve_steps(self._compiled.kernels(pivot_order), X, np.ascontiguousarray(Z), c, t, h, solved)
 
 
+def steps_over_switches(t: np.ndarray) -> np.ndarray:
+    """Return whether each step between these times is a step over a located switch.
+
+    Such steps are much shorter than one of the three steps before and one of the three after them.
+
+    Examples
+    --------
+    >>> steps_over_switches(np.array([0.0, 0.1, 0.2, 0.2 + 1e-9, 0.3, 0.4]))
+    array([False, False,  True, False, False])
+    """
+    h = np.diff(t)
+    if len(h) < 2:
+        return np.zeros(len(h), dtype=bool)
+    padded = np.concatenate([np.zeros(_NEIGHBOURS), h, np.zeros(_NEIGHBOURS)])
+    largest = np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS).max(axis=1)
+    before, after = largest[: len(h)], largest[_NEIGHBOURS + 1 :]
+    before[0] = after[-1] = np.inf  # steps that do not exist
+    return np.asarray(h < _SHORT_STEP * np.minimum(before, after))
+
+
 def interpolate_rows(result: Any, names: Sequence[str], times: np.ndarray, order: int) -> dict[str, np.ndarray]:
     """Interpolate rows around each time: q by Hermite interpolation with v, other variables by their values.
 
     `result` is a Result, or any object with `t`, `stored` and the variables as attributes. Two rows at the same time
-    mark an event; no polynomial spans an event.
+    mark an event, and a step much shorter than its neighbours a located switch; no polynomial spans either of them.
     """
     rows, interpolated = result.t, {}
-    jumps = np.flatnonzero(np.diff(rows) <= 0) + 1
+    jumps = np.flatnonzero((np.diff(rows) <= 0) | steps_over_switches(rows)) + 1
     first_row = np.concatenate([[0], jumps, [len(rows)]])
     nearest = np.clip(np.searchsorted(rows, times, side="right") - 1, 0, max(len(rows) - 2, 0))
     segment = np.searchsorted(jumps, nearest, side="right")

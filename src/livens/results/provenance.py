@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 import functools
-import importlib.metadata
 import platform
 import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
 import livens
@@ -28,7 +28,7 @@ def _versions() -> dict[str, str]:
     return {
         "livens_version": livens.__version__,
         "numpy_version": np.__version__,
-        "casadi_version": importlib.metadata.version("casadi"),
+        "casadi_version": ca.__version__,
         "python_version": platform.python_version(),
     }
 

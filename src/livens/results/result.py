@@ -94,8 +94,13 @@ class Result:
     supplied_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     dissipated_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     fictive_time: np.ndarray = _Variable()  # type: ignore[assignment]
+    discrete_energy: np.ndarray = _Variable()  # type: ignore[assignment]
     step_density: np.ndarray = _Variable()  # type: ignore[assignment]
     stages: np.ndarray = _Variable()  # type: ignore[assignment]
+    q_0: np.ndarray = _Variable()  # type: ignore[assignment]
+    p_0: np.ndarray = _Variable()  # type: ignore[assignment]
+    q_1: np.ndarray = _Variable()  # type: ignore[assignment]
+    p_1: np.ndarray = _Variable()  # type: ignore[assignment]
 
     if TYPE_CHECKING:  # attached by later layers, see `attach`
 

@@ -25,12 +25,14 @@ from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
 from livens.expressions.state_layout import Layout
 from livens.models.base import Model
+from livens.models.input_entry import input_entry
 from livens.results.record import Summary
 from livens.types import Expr, FloatArray, IndexTable
 from livens.validation import all_finite
 
 if TYPE_CHECKING:
     from livens.engine.trees.observables import TreeObservables
+    from livens.run.plan import Plan
 
 #: Largest norm of a momentum at round-off level, relative to the largest momentum with the same kinetic energy, and the
 #: relative drift from which on this comparison is made.
@@ -90,14 +92,20 @@ def momentum_bounds(
 def round_off_bounds(
     model: Model, layout: Layout, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
 ) -> dict[str, float]:
-    """Return scales for a motion at round-off level: `momentum_bounds`, and ``|dV/dq| |q|`` as that of the energy."""
+    """Return scales for a motion at round-off level: `momentum_bounds`, and that of the energy.
+
+    The scale of the energy is the larger one of ``|dV/dq| |q|`` and ``|q| |K q|`` with the stiffness matrix K: a
+    relative error e of stiff coordinates has the energy ``e^2 |q| |K q| / 2``, also where the force is zero.
+    """
     bounds = momentum_bounds(model, layout, momenta, k, t, z, kinetic) if momenta else {}
     view = model.view
     is_available = "q" in view.symbols and "potential_energy" in view.observable_names and not model.uses_sparse_path
     if is_available and all(name in layout for name in view.symbols):
-        gradient = view.function(ca.gradient(view.observable("potential_energy"), view.symbols["q"]))
-        force = np.array(gradient(*(z[layout[name]] for name in view.symbols), t, k))
-        bounds["energy"] = float(np.linalg.norm(force) * np.linalg.norm(z[layout["q"]]))
+        q = view.symbols["q"]
+        gradient = ca.gradient(view.observable("potential_energy"), q)
+        state = [z[layout[name]] for name in view.symbols]
+        forces = [np.array(view.function(force)(*state, t, k)) for force in (gradient, ca.jtimes(gradient, q, q))]
+        bounds["energy"] = float(np.linalg.norm(z[layout["q"]]) * max(map(np.linalg.norm, forces)))
     return bounds
 
 
@@ -125,14 +133,25 @@ def _monitor_table(
     return cache[energy, momenta]
 
 
-def conserved_momenta(model: Model, k: np.ndarray) -> tuple[str, ...]:
-    """Return the names of the symmetries that are conserved with these parameters."""
+def conserved_momenta(model: Model, k: np.ndarray, varied: tuple[int, ...] = ()) -> tuple[str, ...]:
+    """Return the names of the symmetries that are conserved with these parameters, whatever those at `varied` are."""
     if not model.symmetries:
         return ()
-    cache, key = _model_cache(model.fingerprint), ("conserved", k.tobytes())
+    cache, key = _model_cache(model.fingerprint), ("conserved", k.tobytes(), varied)
     if key not in cache:
-        cache[key] = tuple(name for name in model.symmetries if model.is_invariant(name, k))
+        generic = k.copy()
+        generic[list(varied)] = np.random.default_rng(3).uniform(0.5, 1.5, len(varied))
+        cases = [k, generic] if varied else [k]
+        cache[key] = tuple(name for name in model.symmetries if all(model.is_invariant(name, case) for case in cases))
     return cache[key]
+
+
+def varied_parameters(plan: Plan) -> tuple[int, ...]:
+    """Return the indices of the parameters that the inputs of a run set."""
+    names = () if plan.inputs is None else plan.inputs.values
+    entries = [entry for name in names for entry in input_entry(plan.model, name) if entry is not None]
+    indices = np.arange(len(plan.k))
+    return tuple(sorted({int(i) for entry in entries for piece in entry.slices for i in indices[piece]}))
 
 
 def describe_energy_growth(initial_energy: float, reference_energy: float, drift: float, magnitude: float) -> str:
@@ -193,9 +212,11 @@ class MonitorSpec(NamedTuple):
         return cls(energy, momenta, supplied, accounted, table, sizes, columns, is_empty)
 
 
-def monitor_spec(compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> MonitorSpec:
+def monitor_spec(
+    compiled: CompiledStep, k: np.ndarray, tier: str = "fused", varied: tuple[int, ...] = ()
+) -> MonitorSpec:
     """Return the monitored quantities of runs of a compiled step with these parameters in a tier."""
-    momenta = conserved_momenta(compiled.model, k)
+    momenta = conserved_momenta(compiled.model, k, varied)
     is_tree = tier == "tree"
     return compiled.cached(("extremes", momenta, is_tree), lambda: MonitorSpec.from_step(compiled, momenta, tier))
 
@@ -208,12 +229,19 @@ def describe_blow_up(
 
 
 class DriftMonitor:
-    """Monitor of the largest deviations of a run. Its state can be stored in checkpoints and restored."""
+    """Monitor of the largest deviations of a run. Its state can be stored in checkpoints and restored.
+
+    Momenta are monitored if they are conserved for all values of the parameters with the indices `varied`.
+    """
 
     name = "extremes"
 
-    def __init__(self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused") -> None:
-        self.k, self._spec, self._compiled = k, monitor_spec(compiled, k, tier), compiled
+    def __init__(
+        self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused", varied: tuple[int, ...] = ()
+    ) -> None:
+        self.k, self._spec, self._compiled = k, monitor_spec(compiled, k, tier, varied), compiled
+        self._varied = varied
+        self._broken: tuple[str, ...] = ()  # momenta that are not conserved after a change of parameters
         self._bounds: Callable[[float], dict[str, float]] | None = None  # at the initial state
         self._initial: tuple[float, np.ndarray] | None = None  # initial state, until it is evaluated
         self._initial_row: np.ndarray | None = None
@@ -290,6 +318,11 @@ class DriftMonitor:
         """Shift the references after an action changed the state or the parameters."""
         old = self._spec.table(np.array([before.t]), before.z[None, :], self.k)[0]
         new = self._spec.table(np.array([after.t]), after.z[None, :], k)[0]
+        changed = {*np.flatnonzero(self.k != k).tolist()} - {*self._varied}
+        if changed and set(self._spec.momenta) > set(self._broken):
+            self._varied = tuple(sorted({*self._varied, *changed}))
+            conserved = conserved_momenta(self._compiled.model, k, self._varied)
+            self._broken = tuple(name for name in self._spec.momenta if name not in conserved)
         self.k = k
         assert self._initial_row is not None
         if self._spec.supplied_index < 0:  # otherwise the change is booked as supplied energy
@@ -304,7 +337,12 @@ class DriftMonitor:
     def blow_up_message(self) -> str:
         """Return a message if the energy growth indicates a blow-up, else an empty string."""
         drift, magnitude = self._maxima.item(MAX_DRIFT), self._maxima.item(MAX_MAGNITUDE)
-        return describe_blow_up(self._spec, self._initial_energy, self._reference_energy.item(0), drift, magnitude)
+        message = describe_blow_up(self._spec, self._initial_energy, self._reference_energy.item(0), drift, magnitude)
+        if message and self._bounds is not None and np.isfinite(drift + magnitude):
+            # a mechanism at rest: stiff forces have a round-off, whose work grows with the step size
+            stiff_energy = self._bounds(magnitude).get("energy", 0.0)
+            return "" if max(drift, magnitude) < np.finfo(float).eps * stiff_energy else message
+        return message
 
     def nonfinite_quantity(self) -> str:
         """Return the name of a non-finite monitored quantity; empty string if none, or if the run has blown up."""
@@ -336,13 +374,21 @@ class DriftMonitor:
             self._reference_energy.item(0),
             self._maxima.copy(),
             self._bounds,
+            self._broken,
         )
 
     def checkpoint(self) -> dict[str, FloatArray | float]:
         self._observe_initial_state()
         initial_row = self._initial_row if self._initial_row is not None else np.zeros(0)
         last_energy, reference_energy = float(self._last_energy[0]), float(self._reference_energy[0])
-        return {"first": initial_row, "last": last_energy, "largest": self._maxima.copy(), "trusted": reference_energy}
+        broken = np.array([name in self._broken for name in self._spec.momenta], dtype=float)
+        return {
+            "first": initial_row,
+            "last": last_energy,
+            "largest": self._maxima.copy(),
+            "trusted": reference_energy,
+            "broken": broken,
+        }
 
     def restore(self, stored: dict[str, Any]) -> None:
         self._initial_row = np.array(stored["first"])
@@ -350,6 +396,8 @@ class DriftMonitor:
         self._maxima = np.array(stored["largest"])
         # older files do not store the reference energy
         self._reference_energy = np.array([float(stored.get("trusted", self._maxima[MAX_MAGNITUDE]))])
+        broken = np.ravel(stored.get("broken", ())).tolist()
+        self._broken = tuple(name for name, is_broken in zip(self._spec.momenta, broken, strict=False) if is_broken)
 
 
 def summary_from_maxima(
@@ -359,8 +407,9 @@ def summary_from_maxima(
     reference_energy: float,
     maxima: np.ndarray,
     bounds: Callable[[float], dict[str, float]] | None = None,
+    broken: tuple[str, ...] = (),
 ) -> Summary:
-    """Return the summary of the largest deviations of a run with this initial energy.
+    """Return the summary of the largest deviations of a run with this initial energy, without the momenta `broken`.
 
     `bounds` returns the largest momenta with a kinetic energy, and the scale of the energy. Drifts of a momentum or an
     energy at round-off level are relative to its bound.
@@ -377,7 +426,10 @@ def summary_from_maxima(
         for i, name in enumerate(momenta):
             if drifts[i] > 0 and sizes[i] < _MOMENTUM_ROUND_OFF * largest.get(name, 0.0):
                 maxima[MAX_MOMENTA + 1 + 2 * i] = largest[name]
-    return scaled_summary(energy, momenta, scale, maxima)
+    summary = scaled_summary(energy, momenta, scale, maxima)
+    for name in broken:
+        del summary.momentum_drift[name]
+    return summary
 
 
 def scaled_summary(energy: str, momenta: Sequence[str], scale: float, maxima: np.ndarray) -> Summary:

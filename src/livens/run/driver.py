@@ -18,7 +18,7 @@ from livens.results.checkpoint import Checkpoint
 from livens.results.record import EventRecord, RunInfo, RunRecord, Statistics
 from livens.results.recorder import Recorder
 from livens.results.result import Result
-from livens.run.drift_monitor import DriftMonitor
+from livens.run.drift_monitor import DriftMonitor, varied_parameters
 from livens.run.events.actions import apply_action
 from livens.run.events.detection import EventDetector
 from livens.run.events.event import Event, may_accumulate
@@ -31,6 +31,7 @@ from livens.run.sampled_control import SampledControllers, SamplingStepper
 from livens.run.startup import chunk_size, make_stepper, start_integration
 from livens.run.step_control import step_limit_message
 from livens.run.stepping import make_stepping
+from livens.run.tunnelling import TunnellingMonitor
 
 #: Occurrences of an acting event within one step after which the run fails as an event loop.
 _MAX_EVENTS_PER_STEP = 20
@@ -89,11 +90,13 @@ class Run:
                 f"scheme '{plan.scheme.name}' uses fixed steps in fictive time: events with actions are not supported"
             )
         self._plan, self._compiled, self._info = plan, compiled, info
-        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier)
+        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier, varied_parameters(plan))
         self._observers: tuple[StepObserver, ...] = (self._monitor, recorder)
         self._event_detector = (
             EventDetector(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
         )
+        pairs = getattr(plan.model, "swept_pairs", ())
+        self._tunnelling = TunnellingMonitor(pairs, compiled.layout["q"]) if pairs else None
         self._stepping = make_stepping(plan, compiled.layout)
         controllers = getattr(plan.model, "controllers", ())
         self._controllers = SampledControllers(plan, controllers, compiled.layout) if controllers else None
@@ -446,6 +449,8 @@ class Run:
             failure = StepFailure(0.0, 0.0, nonfinite, f"the {nonfinite} is no longer finite", size)
             steps = steps.truncated(n_valid, failure)
             self._monitor.observe(steps, regular)
+        if self._tunnelling is not None:
+            self._tunnelling.observe(steps)
         self._recorder.observe(steps, regular)
         statistics, cost = self.statistics, self._stepper.statistics
         statistics.newton_iterations += int(np.add.reduce(steps.newton_iterations))

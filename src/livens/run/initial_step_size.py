@@ -8,12 +8,14 @@ import numpy as np
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.newton.step_size_control import SETPOINT, initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
+from livens.errors import InputError
 from livens.expressions.evaluate import Evaluator
 from livens.models.base import InitialState
 from livens.models.descriptor import Descriptor, DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.run.plan import Plan
 from livens.run.startup import start_integration
+from livens.validation import all_finite
 
 #: Relative change of the state in the first step.
 _RELATIVE_CHANGE = 0.01
@@ -22,6 +24,8 @@ _MAX_SPAN_FRACTION = 0.01
 #: Largest number of trials for the first step with an error estimate by a double step, and steps of a trial. The error
 #: of the positions vanishes at rest, so that the first steps do not show it.
 _MAX_TRIALS, _TRIAL_STEPS = 12, 8
+#: Smallest first step relative to the time span; shorter steps are due to round-off in the error estimate.
+_MIN_SPAN_FRACTION = 1e-9
 
 
 def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
@@ -33,12 +37,12 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     if plan.control is None or estimated is None:
         return plan.h
     if estimated.doubling_order:
-        return _trial_step_size(plan, compiled, initial)
+        return _trial_step_size(plan, compiled, initial, estimated.order)
     if "tolerances" not in plan.cache:
         plan.cache["tolerances"] = plan.control.tolerances(estimated.names)
     absolute, relative = plan.cache["tolerances"]
     state, rate = _state_and_rate(plan, compiled, initial)
-    if state.size != absolute.size or not np.all(np.isfinite(rate)):
+    if state.size != absolute.size or not all_finite(rate):
         return plan.h
     with np.errstate(all="ignore"):
         allowed = absolute + relative * np.abs(state)
@@ -50,7 +54,7 @@ def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState)
     return float(min(_RELATIVE_CHANGE * max(size, 1.0) / speed, _MAX_SPAN_FRACTION * span, plan.control.largest))
 
 
-def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
+def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState, order: int) -> float:
     """Return a first step whose error is near the tolerance, by trial steps with an error estimate."""
     span = plan.t_end - plan.t0
     assert plan.control is not None
@@ -65,11 +69,17 @@ def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) 
             steps = stepper.advance(state, _TRIAL_STEPS, policy, controller_state)
             error = max(float(controller_state[0]["norm"]), 1e-10)
             allowed = min(
-                float(controller_state[0]["last"]) * (SETPOINT / error) ** 0.5,
+                float(controller_state[0]["last"]) * (SETPOINT / error) ** (1 / (order + 1)),
                 float(np.min(steps.step_sizes, initial=np.inf)) if controller_state[0]["failures"] else np.inf,
             )
             if steps.failure is not None:
                 allowed = 0.1 * h
+            is_solved = steps.failure is None or controller_state[0]["failures"] > controller_state[0]["unsolved"]
+            if h < _MIN_SPAN_FRACTION * span and h > 1.5 * allowed and is_solved:
+                raise InputError(
+                    f"no first step meets the tolerance {plan.control.default_rtol:g}: estimated errors are round-off; "
+                    "use a larger tolerance, or give h without a tolerance"
+                )
             if h > 1.5 * allowed:
                 too_long, h = h, min(max(allowed, 0.1 * h), 0.5 * h)
                 continue

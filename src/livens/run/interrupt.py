@@ -19,13 +19,16 @@ class Interrupt:
         return self
 
     def install(self) -> None:
-        """Install the signal handler; has no effect outside the main thread."""
+        """Install the signal handler; has no effect outside the main thread, and beside handlers of C libraries."""
         if (
             self._previous_handler is None
             and not self.requested
             and threading.current_thread() is threading.main_thread()
         ):
-            self._previous_handler = signal.signal(signal.SIGINT, self._on_sigint)
+            # known before the handler is installed: Ctrl-C may arrive at once
+            self._previous_handler = signal.getsignal(signal.SIGINT)
+            if self._previous_handler is not None:
+                signal.signal(signal.SIGINT, self._on_sigint)
 
     def _on_sigint(self, signum: int, frame: FrameType | None) -> None:
         self.requested = True

@@ -401,13 +401,13 @@ def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: 
     # velocity-level constraints double the unknowns; only the fused tier passes singular configurations with them
     has_velocity_level = "velocity_constraint" in scheme.conserves
     max_unknowns = FUSED_FRAME_UNKNOWNS if _has_3d_frames(model) and not has_velocity_level else FUSED_UNKNOWNS
-    large = isinstance(model, System) and _UNKNOWNS_PER_COORDINATE * (model.n + model.m) > max_unknowns
+    large = _UNKNOWNS_PER_COORDINATE * model.assembly_size > max_unknowns
     tree = _tree_of(model, scheme) if requested == "auto" and has_fixed_steps else None
     if tree is not None and not tree.closures:
         return "tree"
     if requested == "auto" and not large:
         return "fused"
-    unknowns = compiled_step(model, scheme).equations.n_assembled_unknowns if isinstance(model, System) else 0
+    unknowns = compiled_step(model, scheme).equations.n_assembled_unknowns if model.assembly_size else 0
     if requested == "auto":
         is_fused = unknowns <= (0 if _has_large_element_graphs(model) else max_unknowns)
         return "fused" if is_fused else "tree" if tree is not None and _is_mostly_a_tree(tree) else "assembled"

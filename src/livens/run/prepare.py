@@ -417,10 +417,8 @@ class Prepared:
 
 def _has_hashable_fields(options: Sequence[Any]) -> bool:
     """Return True if no step-size control has tolerances by variable name."""
-    return not any(
-        isinstance(option, StepControl) and dict in (type(option.tolerance), type(option.absolute))
-        for option in options
-    )
+    controls = [option for option in options if type(option) is StepControl]
+    return not controls or all(dict not in (type(each.tolerance), type(each.absolute)) for each in controls)
 
 
 @explain_call_errors

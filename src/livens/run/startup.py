@@ -100,7 +100,10 @@ def make_stepper(plan: Plan, compiled: CompiledStep, state: IntegratorState) -> 
     stepper_type = compiled.stepper_type(plan.tier)
     if stepper_type.needs_pivot_order:
         c = step_inputs(plan.h, plan.t0, plan.k)
-        reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
+        reference_inputs = plan.cache.get("reference inputs")
+        if reference_inputs is None:
+            reference_inputs = step_inputs(REFERENCE_H, plan.t0, plan.model.parameter_vector())
+            plan.cache["reference inputs"] = reference_inputs
         try:
             order = compiled.initial_pivot_order(state.unknown_history[-1], state.z, c, reference_inputs)
         except SingularMatrixError as error:

@@ -275,6 +275,8 @@ class StepControl:
             estimated.doubling_order if estimated is not None else 0,
             np.array(estimated.scale_groups if estimated is not None else (), dtype=np.int64),
             np.array(CONTROLLERS[self.controller or ("H211b" if is_doubling else "predictive")]),
+            float(span),
+            self.default_rtol or 1.0,
         )
 
 

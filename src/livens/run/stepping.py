@@ -28,8 +28,12 @@ _NO_BREAKPOINTS = np.zeros(0)
 #: Ratio of the distance between two switches to the width of a switch below which they follow at once, and number of
 #: such switches from which on the motion slides along a switch and switches are not located any more.
 _AT_ONCE, _MAX_AT_ONCE = 1000.0, 3
+#: Number of sizes, each twice the one before, of a step over a switch with the rates before it.
+_MAX_DOUBLINGS = 8
 #: Number of steps of the first chunk after a switch; it doubles with every chunk without a switch.
 _CHUNK_AFTER_SWITCH = 16
+#: Parts of the controller state that hold for the whole run, also after an event.
+KEPT_AT_RESTART = {"size", "failures", "unsolved", "reference_speed"}
 #: Controller state of fixed steps.
 NO_CONTROLLER_STATE = initial_controller_state(0.0)
 
@@ -242,7 +246,10 @@ class AdaptiveStepping:
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
         self._k, self._breakpoints = plan.k, _breakpoints(plan, plan.k)
-        self._location = SwitchLocation(plan, layout)
+        location = plan.cache.get("switch location")
+        if location is None or location.layout is not layout:
+            location = plan.cache["switch location"] = SwitchLocation(plan, layout)
+        self._location: SwitchLocation = location
         #: Size of a step that contains a switch of the state, and of the next step if it is one over a switch.
         self._h_switch, self._h_over = 0.0, 0.0
         #: Indices of the switching functions that change their signs in that step.
@@ -363,11 +370,32 @@ class AdaptiveStepping:
         steps = stepper.advance(
             _without_newton_update(state), 1, fixed_step_policy(size, state.t, 0), NO_CONTROLLER_STATE
         )
-        if steps.failure is not None:
+        over = steps if steps.failure is None else self._extrapolate_over(stepper, state, size)
+        if over is None:
             return None
-        self.n_steps += steps.n_steps
-        self.restart_from(steps.final)
-        return steps
+        self.n_steps += over.n_steps
+        self.restart_from(over.final)
+        return over
+
+    def _extrapolate_over(self, stepper: Stepper, state: IntegratorState, size: float) -> StepChunk | None:
+        """Step over a switch with the rates before it; None if the switch is not passed.
+
+        An implicit step over a switch has no solution where the rate after the switch keeps the state before it, such
+        as that of a tank whose outflow ends at a level.
+        """
+        for width in size * 2.0 ** np.arange(_MAX_DOUBLINGS):
+            policy = fixed_step_policy(-width, state.t, 0)
+            back = stepper.advance(_without_newton_update(state), 1, policy, NO_CONTROLLER_STATE)
+            if back.failure is not None or state.t + width >= self._plan.t_end:
+                return None
+            times = np.array([state.t, state.t + width])
+            states = np.vstack([state.z, 2 * state.z - back.final.z])
+            if self._location.first_crossing(times, states, self._k) is not None:
+                final = replace(back.final, t=float(times[1]), z=states[1].copy())
+                return replace(
+                    back, t_nodes=times, states=states, step_sizes=np.array([width]), initial=state, final=final
+                )
+        return None
 
     def final_steps(self, stepper: Stepper, state: IntegratorState) -> StepChunk | None:
         """Take the final steps: several if the last step fails. The controller state of a longer run is unchanged."""
@@ -402,7 +430,7 @@ class AdaptiveStepping:
         self._end_reached, self._h_switch, self._h_over = False, 0.0, 0.0
 
     def _forget_last_steps(self) -> None:
-        for name in set(CONTROLLER_STATE.names or ()) - {"size", "failures", "unsolved"}:
+        for name in set(CONTROLLER_STATE.names or ()) - KEPT_AT_RESTART:
             self._controller_state[name] = 0.0
 
     def rollback(self, steps: StepChunk, taken: int) -> None:

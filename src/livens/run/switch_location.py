@@ -11,7 +11,7 @@ import numpy as np
 from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState
 from livens.expressions.state_layout import Layout
-from livens.models.switch_times import StateSwitches
+from livens.models.state_switches import StateSwitches
 from livens.run.plan import Plan
 
 #: Largest number of switching functions that are located; crowds of contacts have more.
@@ -72,8 +72,9 @@ class SwitchLocation:
     """
 
     def __init__(self, plan: Plan, layout: Layout) -> None:
-        self._layout, self._model = layout, plan.model
-        self._is_constrained = any(layout.sizes.get(name, 0) for name in ("multipliers", "y"))
+        self.layout, self._model = layout, plan.model
+        #: True if the state contains multipliers or algebraic variables.
+        self.is_constrained = any(layout.sizes.get(name, 0) for name in ("multipliers", "y"))
         self._samples = _SAMPLES if {"q", "v"} <= set(layout.sizes) else ()
         self._kernel = None if plan.scheme.selects_step_size or "t" in layout else _switch_kernel(plan.model)
 
@@ -155,8 +156,8 @@ class SwitchLocation:
     def _interpolated(self, states: np.ndarray, h: np.ndarray, fraction: float) -> np.ndarray:
         """Return states within steps: cubic polynomials for q, linear ones for all other variables."""
         inner = (1 - fraction) * states[:-1] + fraction * states[1:]
-        q, v, rest = states[:, self._layout["q"]], states[:, self._layout["v"]], 1 - fraction
-        inner[:, self._layout["q"]] = (
+        q, v, rest = states[:, self.layout["q"]], states[:, self.layout["v"]], 1 - fraction
+        inner[:, self.layout["q"]] = (
             (1 + 2 * fraction) * rest**2 * q[:-1]
             + fraction**2 * (1 + 2 * rest) * q[1:]
             + h[:, None] * fraction * rest * (rest * v[:-1] - fraction * v[1:])
@@ -215,7 +216,7 @@ class SwitchLocation:
         if not len(rows):
             return h, 0.0
         low, high, f_low, f_high = 0.0, h, float((sign * before)[rows].min()), value
-        width = max(self.width(abs(state.t) + h), _CONSTRAINED_WIDTH * h if self._is_constrained else 0.0)
+        width = max(self.width(abs(state.t) + h), _CONSTRAINED_WIDTH * h if self.is_constrained else 0.0)
         for i in range(_MAX_ITERATIONS):
             if high - low <= width:
                 break

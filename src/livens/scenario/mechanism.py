@@ -45,9 +45,9 @@ _TWO_BODY_JOINTS = (
 )
 _JOINT_COUPLINGS = {"gear": 2, "rack": 2, "belt": 2, "differential": 3}
 JOINTS = (*_TWO_BODY_JOINTS, "distance", "couple", *_JOINT_COUPLINGS)
-_JOINT_FORCES = ("drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
+_JOINT_FORCES = ("armature", "drive", "friction", "limit", "motor", "pd", "pid", "torsion_damper", "torsion_spring")
 #: Elements whose name is an optional keyword argument.
-_NAME_LAST = ("drive", "motor", "pd", "pid")
+_NAME_LAST = ("armature", "drive", "motor", "pd", "pid")
 FORCES = ("bushing", "cable", "damper", "gravitation", "spring", "spring_damper", "wrench", *_JOINT_FORCES)
 
 #: Arguments by type; all other arguments are numbers.

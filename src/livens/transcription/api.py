@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
@@ -35,6 +35,7 @@ MAX_WORKERS = 1024
 SOLVERS = ("ipopt", "fatrop")
 
 
+@explain_call_errors
 def optimal_control(
     model: Model | Multibody | Problem,
     *,

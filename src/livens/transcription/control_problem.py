@@ -25,7 +25,7 @@ from livens.transcription.step_inputs import (
     stage_nodes,
 )
 from livens.types import ModelFunction
-from livens.validation import check_integer, check_number
+from livens.validation import check_array, check_integer, check_number
 
 #: Objectives by name; all other objectives are functions.
 OBJECTIVES = ("effort", "time", "supplied")
@@ -120,6 +120,8 @@ def control_problem(
 ) -> ControlProblem:
     """Return the validated problem; arguments as of `optimal_control`."""
     problem = model if isinstance(model, Problem) else None
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise InputError(f"parameters must map names to values, got {parameters!r}")
     start_values, changes = dict[str, object](), dict(parameters or {})
     if isinstance(model, Multibody):
         mechanism = model
@@ -201,8 +203,8 @@ def mesh_fractions(steps: int, mesh: Sequence[float] | None) -> np.ndarray:
     if mesh is None:
         count = check_integer("steps", steps, 1, MAX_STEPS)
         return np.full(count, 1.0 / count)
-    fractions = np.asarray(mesh, dtype=float).ravel()
-    if not fractions.size or not np.isfinite(fractions).all() or np.any(fractions <= 0):
+    fractions = check_array("mesh", mesh, description="positive relative lengths of the steps").ravel()
+    if not fractions.size or np.any(fractions <= 0):
         raise InputError("mesh must be positive relative lengths of the steps")
     return np.asarray(fractions / fractions.sum())
 

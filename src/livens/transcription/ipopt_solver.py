@@ -111,6 +111,8 @@ def constraint_violations(values: np.ndarray, lower: np.ndarray, upper: np.ndarr
 
 def ipopt_options(options: Mapping[str, object] | None) -> dict[str, Any]:
     """Return all options of IPOPT; raise InputError for linear solvers that end the process."""
+    if options is not None and not isinstance(options, Mapping):
+        raise InputError(f"ipopt must map names of options to values, got {options!r}")
     chosen = {**IPOPT_OPTIONS, **(options or {})}
     linear_solver = chosen.get("linear_solver", "mumps")
     if linear_solver not in LINEAR_SOLVERS:

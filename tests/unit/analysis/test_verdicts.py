@@ -189,6 +189,11 @@ def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():
     assert conservation.conservation_rows(run)[0].deviation == pytest.approx(run.summary.max_energy_drift)
 
 
+def test_a_stiff_beam_at_rest_is_no_explosion():
+    run = lv.simulate(lv.problems.load("45-degree-bend", force=0.0), t_end=20.0)
+    assert run.status == "complete" and np.abs(run.q - run.q[0]).max() < 1e-10
+
+
 def test_rest_and_work_are_no_explosions():
     """A motion of the size of round-off, and energy that comes in through a force."""
     lv.simulate(PENDULUM, [0.0, -1.0], [0.0, 0.0], scheme="livens-em", h=0.1, t_end=100.0)
@@ -369,3 +374,25 @@ def test_the_drift_of_a_small_momentum_is_relative_to_it():
     summary = summary_from_maxima("total_energy", ("a", "b"), 1.0, 1.0, maxima, lambda kinetic: {"a": 1.0, "b": 1.0})
     assert summary.momentum_drift == pytest.approx({"a": 1e-3, "b": 1e-17})
     assert maxima[-1] == 1e-16
+
+
+@pytest.mark.parametrize("case", ["switched by time", "parameter set by an event", "scheduled input"])
+def test_momenta_that_a_later_force_changes_are_not_monitored(case):
+    """A force of zero at the start leaves the momentum constant only until it acts."""
+    by_time = case == "switched by time"
+    options = dict(q0=[0.0, 0.0], v0=[1.0, 0.0], h=0.01, t_end=2.0)
+    force = (lambda t: [m.where(t > 1, 1.0, 0.0), 0.0]) if by_time else (lambda k: [k.f, 0.0])
+    if case.startswith("parameter"):
+        action = lv.Event(lambda t: t - 1.0, name="on", action=lambda: {"parameters": {"f": 2.0}})
+        options["events"] = [action]
+    elif case.startswith("scheduled"):
+        options["inputs"] = lv.Schedule({"f": np.repeat([0.0, 1.0], 100)})
+    model = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        forces=force,
+        symmetries={"px": lambda q: [1.0, 0.0], "py": lambda q: [0.0, 1.0]},
+        parameters={} if by_time else dict(f=0.0),
+    )
+    run = lv.simulate(model, **options)
+    assert run.v[-1, 0] > 1.9 and set(run.summary.momentum_drift) == {"py"}

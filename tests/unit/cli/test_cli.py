@@ -165,6 +165,9 @@ def test_list_without_a_topic_names_all_problems_and_scheme_families_by_section(
 def test_show_states_source_and_default_run_of_a_problem_and_advice_on_a_scheme(tmp_path):
     shown = livens("show", "kepler", cwd=tmp_path).stdout
     assert "Modin 2009" in shown and "scheme livens-em, h = 0.002 s, until t = 62.8319 s" in shown
+    shown = livens("show", "free-rigid-body", cwd=tmp_path).stdout
+    assert "h = 0.002 s, until t = 2 s\n    source run    livens-em, h = 0.05 s, until t = 2 s\n" in shown
+    assert "case=axial" in livens("show", "ball-bearing", cwd=tmp_path).stdout  # an option that is no number
     shown = livens("show", "lie-em", cwd=tmp_path).stdout
     assert "use           Mechanisms of rigid bodies" in shown and "avoid if" in shown
 

@@ -13,7 +13,7 @@ from livens.engine.codegen import jit
 from livens.engine.codegen.ir_emitter import Emitter
 from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.ensemble import lane_loop
-from livens.engine.ensemble.stepper import InputTable
+from livens.engine.ensemble.lane_run import InputTable
 from livens.expressions.graph.roundoff import VECTOR_LIBM_ULPS, roundoff_bound, uses_libm
 
 

@@ -10,7 +10,7 @@ import force_cases as forces
 import numpy as np
 import pytest
 from conftest import measured_order
-from force_cases import in_hinge, in_slide, on_line
+from force_cases import MOMENT, G, in_hinge, in_slide, on_line
 
 import livens as lv
 from livens import math as m
@@ -127,6 +127,25 @@ CASES = {
     ),
     "friction that slides": in_slide(
         lambda mb, guide: mb.friction("dry", guide, force=0.5, **DRY), rubbing, "dry", start=(0.1, 1.0)
+    ),
+    "armature": in_hinge(
+        lambda mb, hinge: mb.armature(hinge, inertia=0.4, name="rotor"),
+        lambda t, y: -0.4 * (G / 2 * np.cos(y[0])) / (MOMENT + 0.4),
+        "rotor",
+    ),
+    "armature in the plane": in_hinge(
+        lambda mb, hinge: mb.armature(hinge, inertia=0.4, name="rotor"),
+        lambda t, y: 0.4 * (G / 2 * np.cos(y[0])) / (MOMENT + 0.4),
+        "rotor",
+        planar=True,
+    ),
+    "armature that slides": in_slide(
+        lambda mb, guide: (
+            mb.armature(guide, inertia=3.0, name="rotor"),
+            mb.motor(guide, force=lambda t, x, v: -30 * x, name="motor"),
+        ),
+        lambda t, y: -30 * y[0] - 3.0 * (-30 * y[0] - 2 * 0.8 * G) / (2 + 3.0),
+        "motor.force + rotor",
     ),
     "bushing": forces.on_a_bushing(),
     "cable": forces.over_pulleys(),

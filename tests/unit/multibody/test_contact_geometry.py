@@ -1,5 +1,7 @@
 """Every pair of shapes against closed forms: depth, normal, point, force, at random poses of both bodies."""
 
+import warnings
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -10,6 +12,9 @@ from scipy.spatial.transform import Rotation
 
 import livens as lv
 from livens import contacts
+from livens import math as m
+from livens.errors import LivensWarning
+from livens.expressions.parameters import ParameterNamespace
 from livens.models.equations_of_motion import equations_of_motion
 
 few = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -500,6 +505,85 @@ def test_a_capsule_across_an_edge_of_a_box(seed, depth):
     assert torque.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
 
 
+def crossing_boxes(random, depth, rounding=0.0):
+    """Two boxes of which an edge each crosses the other, in the middle of both."""
+    mb, a, b = two_bodies(random)
+    half, other, origin = np.array([0.3, 0.2, 0.5]), np.array([0.4, 0.5, 0.25]), random.uniform(-1, 1, 3)
+    n, angle = unit(random), random.uniform(0.5, 2.5)
+    e = np.cross(n, unit(random))
+    e /= np.linalg.norm(e)
+    f = Rotation.from_rotvec(angle * n).apply(e)
+    # axis z of a along e and axis x of b along f; n halves the angle of the faces beside the edges
+    lean_a, lean_b = random.uniform(0.5, 1.0, 2)
+    x, z = (Rotation.from_rotvec(lean * axis).apply(n) for lean, axis in ((lean_a, e), (lean_b, f)))
+    A = np.column_stack([x, np.cross(e, x), e])
+    B = np.column_stack([f, np.cross(z, f), z])
+    # the edge of a that is deepest along -n, and that of b along n
+    on_a = -sum(np.sign(n @ A[:, i]) * half[i] * A[:, i] for i in (0, 1)) + random.uniform(-0.3, 0.3) * e
+    on_b = sum(np.sign(n @ B[:, i]) * other[i] * B[:, i] for i in (1, 2)) + random.uniform(-0.25, 0.25) * f
+    # rounded edges lie inside of the sharp ones
+    inner = [sum(np.sign(n @ R[:, i]) * rounding * R[:, i] for i in sides) for R, sides in ((A, (0, 1)), (B, (1, 2)))]
+    centre_a = origin + on_b - inner[1] - (on_a + inner[0]) + (2 * rounding - depth) * n
+    boxes = (
+        contacts.Box(a, 2 * half, at=centre_a, rotation=A, rounding=rounding),
+        contacts.Box(b, 2 * other, at=origin, rotation=B, rounding=rounding),
+    )
+    edge_of_a = origin + on_b - inner[1] + (rounding - depth) * n
+    return mb, boxes, n, edge_of_a
+
+
+@given(seeds, st.floats(-0.02, 0.02), st.sampled_from([0.0, 0.03]))
+@fewer
+def test_crossing_edges_of_two_boxes(seed, depth, rounding):
+    """Only the edges touch: the distance of two lines, along their common normal, at their closest points."""
+    mb, boxes, n, edge_of_a = crossing_boxes(np.random.default_rng(seed), depth, rounding)
+    contact = mb.contact(*boxes, stiffness=K)
+    seen = Looked(mb, contact)
+    assert len(contact.points) == 17
+    push = K * max(depth, 0.0) * n
+    force, torque = seen.slope()
+    assert force[0] == pytest.approx(push, abs=1e-7) and force[1] == pytest.approx(-push, abs=1e-7)
+    assert torque[0] == pytest.approx(np.cross(edge_of_a, push), abs=1e-7)
+    edges = contact.points[-1]
+    q = m.from_casadi(ca.DM(seen.q))
+    point, (a, b) = edges.contact_point, edges.parametrisations
+    k = ParameterNamespace({**point.parameters, **point.constants})
+    gap = float(point.geometry.gap_at(a, b, q, k))
+    assert gap == pytest.approx(-depth, abs=1e-12)
+    witness = point.geometry.witness_point(a, b, q, k, m.array(n))
+    assert ca.evalf(m.to_casadi(witness)).full().ravel() == pytest.approx(edge_of_a, abs=1e-9)
+
+
+def test_edges_of_a_box_that_lies_on_another_carry_nothing():
+    """A beam lies flat and askew across another: the corners of the lower one and of the upper one are outside or in
+    its face, and edges add no force."""
+    mb = lv.Multibody()
+    lower = mb.box("lower", at=[0, 0, 0], size=[1, 0.2, 0.2], mass=1)
+    turn = Rotation.from_euler("z", 0.7).as_matrix()
+    upper = mb.body("upper", mass=1.0, inertia=[1, 1, 1], position=[0, 0, 0.19])
+    contact = mb.contact(contacts.Box(upper, [0.1, 0.1, 0.2], rotation=turn), contacts.Box(lower), stiffness=K)
+    force, _ = Looked(mb, contact).slope()
+    assert force[1] == pytest.approx([0, 0, 0.01 * 4 * K], abs=1e-6)
+
+
+def test_a_box_stands_on_crossed_edges():
+    """Two crossed edges carry the weight: an equilibrium, in a contact group that detects only them."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    tilt, across = Rotation.from_euler("x", np.pi / 4).as_matrix(), Rotation.from_euler("z", np.pi / 2).as_matrix()
+    height, weight = 2 * 0.1 * np.sqrt(2), 2.0 * 9.81
+    block = mb.body("block", mass=2.0, inertia=np.diag([0.1] * 3), position=[0, 0, height - weight / 1e5])
+    upper = contacts.Box(block, [1, 0.2, 0.2], rotation=tilt)
+    lower = contacts.Box(mb.ground, [1, 0.2, 0.2], rotation=across @ tilt)
+    group = mb.contact_group("edges", [upper, lower], stiffness=1e5)
+    run = mb.simulate(t_end=0.05, h=1e-4)
+    assert np.abs(run["block.position"] - run["block.position"][0]).max() < 1e-9
+    (force,) = group.forces(run).values()
+    assert np.abs(force) == pytest.approx([0, 0, weight], rel=1e-6, abs=1e-6)
+    other = lv.Multibody()
+    flat = [other.box(name, at=[0, 0, z], size=[1, 1, 1], mass=1) for name, z in (("a", 0), ("b", 1))]
+    assert len(other.contact(contacts.Box(flat[0], edges=False), flat[1], stiffness=1e5).points) == 16
+
+
 def test_a_capsule_lies_on_a_box_with_both_ends():
     mb = lv.Multibody()
     table = mb.box("table", at=[0, 0, -0.5], size=[4, 4, 1], mass=1)
@@ -511,11 +595,15 @@ def test_a_capsule_lies_on_a_box_with_both_ends():
     assert np.abs(torque.sum(axis=0)).max() < 1e-9
 
 
-@pytest.mark.parametrize("pair", ["cylinder-plane", "ring-plane", "ellipsoid-sphere", "mesh-sphere", "capsule-box"])
+@pytest.mark.parametrize(
+    "pair", ["cylinder-plane", "ring-plane", "ellipsoid-sphere", "mesh-sphere", "capsule-box", "crossing edges"]
+)
 def test_forces_of_new_pairs_are_differences_of_their_gap(pair):
     """The gradient of the energy is minus its central difference by every coordinate."""
     random = np.random.default_rng(11)
     mb, a, b = two_bodies(random)
+    if pair == "crossing edges":
+        mb, edges, *_ = crossing_boxes(random, 0.02)
     at, n = random.uniform(-1, 1, 3), unit(random)
     corners = random.uniform(-0.3, 0.3, (12, 3))
     shapes = {
@@ -526,6 +614,7 @@ def test_forces_of_new_pairs_are_differences_of_their_gap(pair):
         "mesh-sphere": lambda: (contacts.Sphere(a, 0.3, at), contacts.ConvexMesh(b, at + 0.45 * n + corners)),
         "capsule-box": lambda: (contacts.Capsule(a, at + [0.3, 0.4, -0.1], at + [0.25, -0.4, 0.2], 0.2),
                                 contacts.Box(b, [0.4, 0.6, 0.8], at, rotation=np.eye(3))),
+        "crossing edges": lambda: edges,
     }  # fmt: skip
     mb.contact(*shapes[pair](), stiffness=K)
     q, k, d = mb.assembly.state[0], mb.system.parameter_vector(), equations_of_motion(mb.system)
@@ -537,3 +626,25 @@ def test_forces_of_new_pairs_are_differences_of_their_gap(pair):
         step = 1e-6 * np.eye(q.size)[i]
         difference = float(energy(q + step, zero, zero, 0, k)) - float(energy(q - step, zero, zero, 0, k))
         assert force[i] == pytest.approx(-difference / 2e-6, abs=1e-3 * np.abs(force).max() * 1e-2 + 1e-4)
+
+
+def bullet(force, offset=0.0, radius=0.01):
+    """A ball that a force drives past or against another one, slowly at first."""
+    mb = lv.Multibody()
+    ball = mb.sphere("ball", at=[0, 0, 0], radius=radius, mass=1.0)
+    target = mb.sphere("target", at=[0.8, offset, 0], radius=radius, mass=1.0)
+    mb.wrench("drive", ball, force=[force, 0, 0])
+    mb.contact(ball, target, stiffness=1e9, name="pair")
+    return mb
+
+
+def test_pairs_that_pass_within_a_step_are_reported():
+    """A force makes the ball as fast as 0.13 m in a step: it passes the target between two steps."""
+    with pytest.warns(LivensWarning, match=r"pair: 'ball' and 'target' may have passed .* at t = 0\.012"):
+        run = bullet(1e4).simulate(t_end=0.02, h=1e-3)
+    assert run["target.velocity"][-1, 0] == 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LivensWarning)
+        bullet(1e4, offset=0.03).simulate(t_end=0.02, h=1e-3)  # it misses
+        hit = bullet(1e4).simulate(t_end=0.02, h=1e-5)
+    assert hit["target.velocity"][-1, 0] > 100.0

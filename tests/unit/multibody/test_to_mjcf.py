@@ -42,6 +42,7 @@ def zoo():
     comet = mb.box("comet", at=[2, 2, 2], size=[0.1, 0.2, 0.3], mass=1)
     mb.spring("spring", comet, bob, stiffness=30, free_length=1.0)
     mb.torsion_spring("coil", axle, stiffness=4, rest_angle=0.3)
+    mb.armature(axle, inertia=0.05)
     mb.initial(sleeve, angle=0.4, velocity=0.3)
     mb.initial(yoke, omega=[0.5, -0.3, 0.2], required=False)
     mb.initial(bob, omega=[1.0, 2.0, -1.0])

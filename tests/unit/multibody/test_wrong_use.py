@@ -60,6 +60,7 @@ GOOD = {
     "rolling": lambda w: (("new", w.ground, w.a), dict(radius=1.0, at=[0, 0, 0], normal=[0, 0, 1], axis=[1, 0, 0])),
     "knife_edge": lambda w: (("new", w.ground, w.a), dict(lateral=[0, 1, 0], at=[0, 0, 1])),
     "couple": lambda w: (("new", (w.axles[0], 1.0), (w.axles[1], 2.0)), {}),
+    "armature": lambda w: ((w.axles[0],), dict(inertia=0.2, name="new")),
     "gear": lambda w: (("new", *w.axles[:2]), dict(ratio=2.0)),
     "rack": lambda w: (("new", w.axles[0], w.slide), dict(radius=0.1)),
     "belt": lambda w: (("new", *w.axles[:2]), dict(radii=[0.1, 0.2])),

@@ -111,6 +111,15 @@ def test_polynomials_go_through_the_nearest_rows():
         assert interpolate_rows(rows, ["x"], np.array([time]), 1)["x"][0, 0] == pytest.approx(expected, abs=1e-9)
 
 
+def test_no_polynomial_spans_a_located_switch():
+    """A kink at t = 1 between rows 1e-9 apart, with values off by 1e-8: divided differences would amplify them."""
+    t = np.array([0.0, 0.25, 0.5, 0.75, 1.0, 1.0 + 1e-9, 1.25, 1.5, 1.75, 2.0])
+    noise = 1e-8 * (-1.0) ** np.arange(len(t))
+    rows = SimpleNamespace(t=t, stored=("t", "v"), v=(np.abs(t - 1) + noise)[:, None])
+    between = np.linspace(0.0, 2.0, 41)
+    assert np.abs(interpolate_rows(rows, ["v"], between, 4)["v"].ravel() - np.abs(between - 1)).max() < 1e-6
+
+
 def test_values_of_all_steps():
     """A row for each of them, and no others are known."""
     run = oscillation(scheme="gauss-2", h=0.1)

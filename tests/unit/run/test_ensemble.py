@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import livens as lv
-from livens.engine.ensemble import member_ordering, stepper
+from livens.engine.ensemble import lane_run, member_ordering, stepper
 from livens.run.ensemble import run as run_module
 
 CASES = {
@@ -135,7 +135,7 @@ def test_lanes_do_not_touch_each_other():
 
 def test_members_go_on_as_themselves_beside_one_that_failed(monkeypatch):
     """Different ones, for many chunks of steps after the one in which another failed."""
-    monkeypatch.setattr(stepper, "_L2_CHUNK_BYTES", 5_000)
+    monkeypatch.setattr(lane_run, "_L2_CHUNK_BYTES", 5_000)
     falling = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.sqrt(1.0 - q[0]))
     kind = dict(scheme="livens-midpoint", h=0.01, t_end=2.0, every=5)
     starts, speeds = [[-3.0], [-2.5], [0.5], [-2.0]], [[0.1], [0.2], [3.0], [-0.3]]
@@ -180,7 +180,7 @@ def test_lanes_that_leave_come_back(monkeypatch):
     problem = lv.problems.load("double-four-bar")
     start, parameters = members_of(problem, 8, seed=2)
     usual = ran(problem, None, 2500, start, parameters, every=500)
-    monkeypatch.setattr(stepper, "_L2_CHUNK_BYTES", 60_000)
+    monkeypatch.setattr(lane_run, "_L2_CHUNK_BYTES", 60_000)
     other = ran(problem, None, 2500, start, parameters, every=500)
     np.testing.assert_allclose(other.q, usual.q, atol=1e-9)
     assert max(one.max_energy_drift for one in other.summary) < 1e-12

@@ -29,6 +29,7 @@ forces:
   coil: {type: spring, between: [arm.eye, [0.5, 0, 1]], stiffness: 30}
   twist: {type: torsion_spring, joint: hinge, stiffness: 5}
   grease: {type: torsion_damper, joint: axle, damping: 0.1}
+  rotor: {type: armature, joint: hinge, inertia: 0.2}
   stop: {type: limit, joint: slide, lower: -0.2, stiffness: 1e4}
   dry: {type: friction, joint: slide, force: 0.1}
   rope: {type: cable, through: [arm.b, [1.5, 0, 0.5], load], stiffness: 500}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import bodies, scaling
 from livens import math as m
-from livens.models.penalty_contact import PenaltyContact
+from livens.multibody.contacts.penalty_contact import PenaltyContact
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)

@@ -44,7 +44,8 @@ from livens.analysis.accuracy.richardson import (
 from livens.analysis.observables import iterate_blocks
 from livens.errors import InputError, Interrupted
 from livens.models.base import Model
-from livens.models.switch_times import StateSwitches, switch_times
+from livens.models.state_switches import StateSwitches
+from livens.models.switch_times import switch_times
 from livens.results.result import Result
 from livens.schemes.core.scheme import Scheme
 from livens.types import FloatArray

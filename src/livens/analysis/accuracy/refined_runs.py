@@ -15,7 +15,7 @@ from livens import schemes
 from livens.analysis.observables import iterate_blocks
 from livens.errors import InputError, IntegrationError
 from livens.models.base import Model
-from livens.results.dense_output import at, interpolate_rows
+from livens.results.dense_output import at, interpolate_rows, steps_over_switches
 from livens.results.result import Result
 from livens.run.plan import Plan
 from livens.run.simulate import execute
@@ -29,8 +29,6 @@ _MAX_ROWS, _SAMPLES = 20_000, 400
 _SAME_TIME = 1e-7
 #: Smallest fraction of times that are common to two runs with equal steps, other than those whose ratio is irrational.
 _MIN_COMMON = 1 / 64
-#: Ratio of a step to the run below which it is a step over a switch time.
-_SHORT_STEP = 1e-12
 #: Range of a variable relative to its magnitude below which it is constant to round-off.
 _NO_MOTION = 64 * float(np.finfo(float).eps)
 
@@ -279,8 +277,9 @@ def difference(
     else:  # no common times: interpolate the finer run
         rows = np.unique(np.linspace(0, len(times) - 1, min(len(times), _SAMPLES)).astype(int))
         sample_times = np.minimum(times[rows], fine.t[-1])
-        has_short_steps = float(np.diff(fine.t).min()) < _SHORT_STEP * (fine.t[-1] - fine.t[0])
-        if fine.run.info.control and (has_short_steps or schemes.get(fine.run.info.scheme).selects_step_size):
+        if fine.run.info.control and (
+            steps_over_switches(fine.t).any() or schemes.get(fine.run.info.scheme).selects_step_size
+        ):
             # dense output: long steps and steps over switch times are not interpolated by polynomials through rows
             values = at(fine.run, sample_times)
         else:

@@ -17,14 +17,24 @@ if TYPE_CHECKING:
     from livens.analysis.study.comparison import Comparison, compare
     from livens.analysis.study.convergence import Convergence, converge, work_precision
     from livens.analysis.study.fitting import ParameterFit, fit
+    from livens.analysis.study.modified_hamiltonian import (
+        ModifiedHamiltonian,
+        modified_hamiltonian,
+        modified_matrix,
+    )
     from livens.analysis.study.monte_carlo import Uncertainty, uncertainty
     from livens.analysis.study.optimisation import Optimum, optimise
     from livens.analysis.study.order import Fit, fit_order
     from livens.analysis.study.stability import Lyapunov, PeriodicOrbit, lyapunov, periodic_orbit
     from livens.analysis.study.stable_steps import LongestStep, longest_step
-    from livens.analysis.study.structure_defects import reversibility_defect, symplecticity_defect
+    from livens.analysis.study.structure_defects import (
+        poisson_defect,
+        reversibility_defect,
+        symplecticity_defect,
+    )
     from livens.analysis.study.sweeps import Sweep, sweep
     from livens.analysis.study.table_files import write_table
+    from livens.analysis.study.truncated_newton import TruncatedNewtonRun, truncated_newton
 
 #: Modules of the public names, imported on first access.
 _MODULES = {
@@ -34,10 +44,12 @@ _MODULES = {
     "LongestStep": "stable_steps",
     "Lyapunov": "stability",
     "ModifiedEnergy": "backward_error",
+    "ModifiedHamiltonian": "modified_hamiltonian",
     "Optimum": "optimisation",
     "ParameterFit": "fitting",
     "PeriodicOrbit": "stability",
     "Sweep": "sweeps",
+    "TruncatedNewtonRun": "truncated_newton",
     "Uncertainty": "monte_carlo",
     "compare": "comparison",
     "converge": "convergence",
@@ -46,12 +58,16 @@ _MODULES = {
     "longest_step": "stable_steps",
     "lyapunov": "stability",
     "modified_energy": "backward_error",
+    "modified_hamiltonian": "modified_hamiltonian",
+    "modified_matrix": "modified_hamiltonian",
     "optimise": "optimisation",
     "periodic_orbit": "stability",
+    "poisson_defect": "structure_defects",
     "reversibility_defect": "structure_defects",
     "sweep": "sweeps",
     "symplecticity_defect": "structure_defects",
     "to_accuracy": "accuracy",
+    "truncated_newton": "truncated_newton",
     "uncertainty": "monte_carlo",
     "work_precision": "convergence",
     "write_table": "table_files",
@@ -64,10 +80,12 @@ __all__ = [
     "LongestStep",
     "Lyapunov",
     "ModifiedEnergy",
+    "ModifiedHamiltonian",
     "Optimum",
     "ParameterFit",
     "PeriodicOrbit",
     "Sweep",
+    "TruncatedNewtonRun",
     "Uncertainty",
     "compare",
     "converge",
@@ -76,12 +94,16 @@ __all__ = [
     "longest_step",
     "lyapunov",
     "modified_energy",
+    "modified_hamiltonian",
+    "modified_matrix",
     "optimise",
     "periodic_orbit",
+    "poisson_defect",
     "reversibility_defect",
     "sweep",
     "symplecticity_defect",
     "to_accuracy",
+    "truncated_newton",
     "uncertainty",
     "work_precision",
     "write_table",

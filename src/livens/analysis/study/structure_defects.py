@@ -1,4 +1,4 @@
-"""Structure defects of one step: symplecticity and reversibility at a state.
+"""Structure defects of one step: symplecticity, Poisson property and reversibility at a state.
 
 The step map is differentiated exactly: from ``r(x; z) = 0`` follows ``dx/dz = -(dr/dx)^-1 dr/dz`` for the unknowns x of
 a step from the state z, with derivatives by CasADi.
@@ -29,10 +29,14 @@ from livens.types import ArrayLike
 from livens.validation import check_number, check_positive
 
 if TYPE_CHECKING:
+    from livens.models.poisson.isospectral import IsospectralFlow
+    from livens.models.poisson.model import Poisson
     from livens.schemes.scaling.user_defined import UserScaling
 
-#: Scheme variables that a step propagates: no functions of (q, p), held fixed in the step map.
-_PROPAGATED = {"t", "step_density"}
+#: Scheme variables that a step propagates, or only reports: no functions of (q, p), held fixed in the step map.
+_PROPAGATED = {"t", "step_density", "v", "discrete_energy"}
+#: Formulations of models in coordinates and momenta.
+_WITH_MOMENTA = {"elements", "phase space", "discrete Lagrangian"}
 
 
 def symplecticity_defect(
@@ -98,9 +102,22 @@ def symplecticity_defect(
     >>> symplecticity_defect(pendulum, "stormer-verlet", [1.0], p=[0.5], h=0.1) < 1e-15
     True
     """
+    _require_momenta(system)
     step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, t, parameters, scaling)
-    n, layout = len(system.coordinates), step.equations.layout
+    n = len(system.coordinates)
     v_by_q, v_by_p = system.velocity_derivatives(step.initial, step.k)
+    D = _phase_space_derivative(step, n, v_by_q, v_by_p)
+    J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+    defect = D.T @ J @ D - J
+    if system.constraint_names:
+        N = _tangent_basis(system, step, v_by_q, v_by_p)
+        defect = N.T @ defect @ N
+    return float(np.linalg.norm(defect, 2)) if defect.size else 0.0
+
+
+def _phase_space_derivative(step: _Step, n: int, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
+    """Return the derivative of the step map of (q, p), with the derivatives of v(q, p)."""
+    layout = step.equations.layout
     lift = np.zeros((layout.size, 2 * n))
     lift[layout["q"], :n] = lift[layout["p"], n:] = np.eye(n)
     lift[layout["v"]] = np.hstack([v_by_q, v_by_p])
@@ -112,13 +129,78 @@ def symplecticity_defect(
                 f"the state of scheme '{step.scheme.name}' has independent variables besides (q, p): no map of (q, p)"
             )
     propagated = step.derivative() @ lift
-    D = np.vstack([propagated[layout["q"]], propagated[layout["p"]]])
-    J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
-    defect = D.T @ J @ D - J
-    if system.constraint_names:
-        N = _tangent_basis(system, step, v_by_q, v_by_p)
-        defect = N.T @ defect @ N
-    return float(np.linalg.norm(defect, 2)) if defect.size else 0.0
+    return np.vstack([propagated[layout["q"]], propagated[layout["p"]]])
+
+
+def step_derivative(
+    model: Any, scheme: str | Scheme, z: np.ndarray, h: float, parameters: Mapping[str, Any] | None = None
+) -> np.ndarray:
+    """Return the Jacobian of the step map of (q, p), or of x, at a state.
+
+    For a model with coordinates z contains q and p (for a System: v), otherwise its first half is x.
+    """
+    n = len(model.coordinates)
+    if "q" not in model.layout:
+        step = _Step(model, scheme, dict(x0=z[:n]), h, 0.0, parameters, None)
+        part = step.equations.layout["x"]
+        return step.derivative()[part, part]
+    values = dict(q0=z[:n], v0=z[n:], p0=None) if isinstance(model, System) else dict(q0=z[:n], p0=z[n:])
+    step = _Step(model, scheme, values, h, 0.0, parameters, None)
+    return _phase_space_derivative(step, n, *model.velocity_derivatives(step.initial, step.k))
+
+
+def poisson_defect(
+    model: Poisson | IsospectralFlow,
+    scheme: str | Scheme,
+    x: ArrayLike,
+    h: float,
+    *,
+    t: float = 0.0,
+    parameters: Mapping[str, Any] | None = None,
+) -> float:
+    """Return the Poisson defect ``|DPsi J(x) DPsi^T - J(Psi(x))|`` (spectral norm) of the map of one step.
+
+    Parameters
+    ----------
+    model : Poisson or IsospectralFlow
+        Model with a Poisson bracket.
+    scheme : str or Scheme
+        Integration scheme.
+    x : array_like of shape (n,)
+        State.
+    h : float
+        Step size.
+    t : float, default 0.0
+        Time.
+    parameters : dict of str to float, optional
+        Parameter values.
+
+    Returns
+    -------
+    float
+        Poisson defect; at round-off level the map keeps the bracket at this state.
+
+    Raises
+    ------
+    InputError
+        If the model has no Poisson bracket, or the scheme cannot step it.
+
+    Examples
+    --------
+    >>> import livens as lv
+    >>> top = lv.Spins(1, spin_energy=lambda s: s[0] ** 2 + 2 * s[1] ** 2)
+    >>> poisson_defect(top, "spherical-midpoint", [0.6, 0.0, 0.8], h=0.1) < 1e-15
+    True
+    >>> poisson_defect(top, "gauss-1", [0.6, 0.0, 0.8], h=0.1) > 1e-4
+    True
+    """
+    if not hasattr(model, "structure_matrix"):
+        raise InputError(f"a Poisson defect needs a model with a Poisson bracket, got {model!r}")
+    step = _Step(model, scheme, dict(x0=x), h, t, parameters, None)
+    part = step.equations.layout["x"]
+    D = step.derivative()[part, part]
+    before, after = (np.array(model.structure_matrix(z[part], step.k)) for z in (step.z, step.final_state))
+    return float(np.linalg.norm(D @ before @ D.T - after, 2))
 
 
 def reversibility_defect(
@@ -169,6 +251,7 @@ def reversibility_defect(
     """
     if not getattr(system, "autonomous", True):
         raise InputError("reversibility is defined for autonomous systems; this system depends on time")
+    _require_momenta(system)
     step = _Step(system, scheme, dict(q0=q, v0=v, p0=p), h, 0.0, parameters, scaling)
     layout = step.equations.layout
     reversed_state = step.reversed_state(step.final_state)
@@ -186,12 +269,18 @@ def reversibility_defect(
     return worst
 
 
+def _require_momenta(system: Any) -> None:
+    """Raise InputError for models without coordinates and momenta."""
+    if not _WITH_MOMENTA & {*getattr(system, "formulations", ())}:
+        raise InputError(f"a step map of coordinates and momenta needs a mechanical model, got {system!r}")
+
+
 class _Step:
     """One step from consistent initial values, solved to round-off with full pivoting."""
 
     def __init__(
         self,
-        system: System | Hamiltonian,
+        system: Any,
         scheme: str | Scheme,
         initial_values: Mapping[str, Any],
         h: float | None,
@@ -200,8 +289,6 @@ class _Step:
         scaling: Any,
     ) -> None:
         self.scheme, self._system = schemes.get(scheme), system
-        if not {"elements", "phase space"} & {*getattr(system, "formulations", ())}:
-            raise InputError(f"a step map of coordinates and momenta needs a mechanical model, got {system!r}")
         schemes.check_compatible(self.scheme, system)
         self.scheme = self.scheme if scaling is None else self.scheme.with_scaling(scaling)
         self.k = system.parameter_vector(parameters or {})

@@ -126,7 +126,7 @@ class EnsembleOutput(Struct):
 
 @dataclass(frozen=True, eq=False)
 class TimeGridStruct(Struct):
-    """Time grid and output rows, see `livens.engine.ensemble.stepper.TimeGrid`."""
+    """Time grid and output rows, see `livens.engine.ensemble.lane_run.TimeGrid`."""
 
     h: float
     t0: float
@@ -448,10 +448,11 @@ def store_member_summary(w: LaneWorkspace, j: int, n_steps: int, output: Ensembl
 
 @lowered
 def finish_group(w: LaneWorkspace, grid: TimeGridStruct, output: EnsembleOutput) -> None:
-    """Store the last row and the summaries of all completed members."""
-    for i in range(w.width):
-        w.valid_until[i] = 0
-    _store_row(w, 0, grid.n_rows - 1, output)
+    """Store the last row, unless it belongs to a regular step, and the summaries of all completed members."""
+    if grid.final_h > 0.0 or grid.n_steps % grid.stride != 0:
+        for i in range(w.width):
+            w.valid_until[i] = 0
+        _store_row(w, 0, grid.n_rows - 1, output)
     for j in range(w.width):
         if w.member_of_lane[j] >= 0:
             store_member_summary(w, j, grid.n_steps + (1 if grid.final_h > 0.0 else 0), output)

@@ -13,8 +13,14 @@ import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.compiled_step import CompiledStep
+from livens.engine.ensemble.lane_run import (
+    EnsembleArrays,
+    HistogramSpec,
+    InputTable,
+    TimeGrid,
+)
 from livens.engine.ensemble.monitor_kernel import EnsembleMonitorSpec
-from livens.engine.ensemble.stepper import EnsembleArrays, EnsembleStepper, HistogramSpec, InputTable, TimeGrid
+from livens.engine.ensemble.stepper import EnsembleStepper
 from livens.engine.lru_cache import LruCache
 from livens.schemes.core.step_equations import StepGraph
 

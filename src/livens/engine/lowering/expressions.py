@@ -263,6 +263,9 @@ class ExpressionTranslator(FunctionBuilder):
     def _intrinsic_sqrt(self, value: Value) -> Value:
         return self._emit(f"call double @llvm.sqrt.f64(double {self._convert(value, FLOAT)})"), FLOAT
 
+    def _intrinsic_atan(self, value: Value) -> Value:
+        return self._emit(f"call double @atan(double {self._convert(value, FLOAT)})"), FLOAT
+
     def _intrinsic_load_quad(self, array: Value, index: Value) -> Value:
         address = self._emit(f"getelementptr inbounds double, ptr {array[0]}, i64 {index[0]}")
         return self._emit(f"load {QUAD.llvm}, ptr {address}, align 8"), QUAD

@@ -38,6 +38,11 @@ def sqrt(x: float) -> float:
     raise NotImplementedError
 
 
+def atan(x: float) -> float:
+    """Return the arc tangent."""
+    raise NotImplementedError
+
+
 def load_quad(array: Any, i: int) -> Any:
     """Load the vector of four entries from entry i on."""
     raise NotImplementedError
@@ -96,6 +101,7 @@ INTRINSICS = frozenset(
         float_to_bits,
         bits_to_float,
         sqrt,
+        atan,
         load_quad,
         store_quad,
         make_quad,

@@ -19,6 +19,7 @@ from livens.engine.lowering.types import BOOL, INT, QUAD, VOID
 _DECLARATIONS = """declare double @llvm.fabs.f64(double)
 declare double @llvm.sqrt.f64(double)
 declare double @llvm.pow.f64(double, double)
+declare double @atan(double)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
 """

@@ -39,6 +39,11 @@ MIN_SPREAD_FACTOR = 0.5
 #: Largest number of steps between estimates by a double step, as a multiple of the smallest one, and change of the
 #: logarithm of the step size in that many steps that leads to more frequent estimates.
 MAX_INTERVAL, INTERVAL_CHANGE = 4.0, 0.2
+#: Largest number of steps whose estimates by a double step may fail.
+MAX_STEPS_WITHOUT_ESTIMATE = 64.0
+#: Speed at rest relative to the reference speed, and largest ratio of the step sizes of the reference speed and of the
+#: current phase, in the weights of errors by a double step.
+REST_SPEED, MAX_PHASE_RATIO = 1e-2, 27.0
 #: Smallest step size relative to the time, in units in the last place.
 MIN_ULPS = 16.0 * 2.0**-52
 
@@ -70,6 +75,8 @@ class StepSizeController(Struct):
     doubling_order: int = 0  # order of the scheme if the error is estimated by a double step; else 0
     scale_groups: I64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # group of every variable
     filter_weights: F64Array = field(default_factory=lambda: np.array(CONTROLLERS["predictive"]))
+    span: float = 1.0  # time span of the run
+    tolerance: float = 1.0  # smallest relative tolerance
     n_variables: int = field(init=False)  # number of variables with a tolerance
 
     def __post_init__(self) -> None:
@@ -100,6 +107,8 @@ CONTROLLER_STATE = np.dtype(
             "ratio",  # ratio of successive step sizes until the next estimate by a double step; 0 for equal steps
             "bounds",  # size of the step for which the round-off bounds were evaluated
             "interval",  # number of steps between estimates by a double step; 0 for the smallest one
+            "local_error",  # error of the last estimate by a double step, relative to the tolerance per unit of time
+            "reference_speed",  # relative speed of the motion at which errors have the weight 1; 0 before an estimate
         )
     ]
 )
@@ -123,7 +132,9 @@ CONTROLLER_STATE = np.dtype(
     _RATIO,
     _H_BOUNDS,
     _INTERVAL,
-) = range(16)
+    _LOCAL_ERROR,
+    _REFERENCE_SPEED,
+) = range(18)
 #: Scaled error of a step whose error is not estimated.
 NOT_ESTIMATED = -1.0
 
@@ -288,7 +299,67 @@ def _double_step_error(
     factor = _double_step_factor(controller.doubling_order, h, h_last)
     for i in range(nq):
         w.estimate[i] = factor * (z_last[i] - w.estimate[i])
-    return _max_grouped_error(controller, w.estimate, h)
+        z_last[i] -= w.estimate[i] / factor
+    error = _max_grouped_error(controller, w.estimate, h)
+    if error != error and controller_state[_SINCE_ESTIMATE] < MAX_STEPS_WITHOUT_ESTIMATE:
+        return NOT_ESTIMATED  # a pivot of the step may vanish in the double step; the next step has another one
+    return _weighted_error(controller, controller_state, w.estimate, z_last, z, z_next, error, h)
+
+
+def weighted_error(
+    controller: StepSizeController,
+    controller_state: np.ndarray,
+    estimate: np.ndarray,
+    nodes: tuple[np.ndarray, np.ndarray, np.ndarray],
+    error: float,
+    h: float,
+) -> float:
+    """Return an error per unit of time as an error per step of the path; `nodes` are the last three states."""
+    return _weighted_error(controller, controller_state.view(np.float64), estimate, *nodes, error, h)
+
+
+@lowered
+def _weighted_error(
+    controller: StepSizeController,
+    controller_state: F64Array,
+    estimate: F64Array,
+    z_last: F64Array,
+    z: F64Array,
+    z_next: F64Array,
+    error: float,
+    h: float,
+) -> float:
+    """Return an error per unit of time as an error per step of the path, both relative to the tolerance.
+
+    Errors of slow phases act on the fast phases that follow: an error is a delay of the motion, and is divided by the
+    speed. The reference speed is the initial one, or that which the initial acceleration gives over the size of the
+    mechanism. The number of steps is smallest if all steps have equal errors, not all units of time. An error h^p per
+    unit of time is therefore multiplied by h, relative to steps of the reference speed.
+    """
+    n, h_last, size_per_tolerance = (
+        controller.n_variables,
+        controller_state[_H_LAST],
+        controller.span / controller.tolerance,
+    )
+    controller_state[_LOCAL_ERROR] = error
+    speed, acceleration = 0.0, 0.0
+    for i in range(n):
+        allowed = controller.atol[i] + controller.rtol[i] * estimate[n + i]
+        if allowed < np.inf:
+            scale = allowed * size_per_tolerance
+            v, v_last = (z_next[i] - z[i]) / h, (z[i] - z_last[i]) / h_last
+            speed = max(speed, abs(z_next[i] - z_last[i]) / (h + h_last) / scale)
+            acceleration = max(acceleration, 2.0 * abs(v - v_last) / (h + h_last) / scale)
+    if controller_state[_REFERENCE_SPEED] <= 0.0:
+        controller_state[_REFERENCE_SPEED] = max(1.0 / controller.span, max(speed, acceleration**0.5))
+    path_error = error / (speed / controller_state[_REFERENCE_SPEED] + REST_SPEED)
+    if not 0.0 < path_error < np.inf:
+        return path_error
+    # steps of equal error per unit of path, and steps of the reference speed; beyond the largest ratio h has no weight
+    phase_size = h * path_error ** (-1.0 / controller.doubling_order)
+    mean_size = controller.tolerance ** (1.0 / controller.doubling_order) / controller_state[_REFERENCE_SPEED]
+    mean_size = min(max(mean_size, phase_size / MAX_PHASE_RATIO), phase_size * MAX_PHASE_RATIO)
+    return path_error * h / mean_size
 
 
 @lowered

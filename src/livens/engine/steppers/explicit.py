@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from livens.engine.codegen.explicit_simd import SimdStep, vectorize_step
-from livens.engine.collision import bind_contacts
+from livens.engine.neighbour_list import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import END_REACHED
 from livens.engine.newton.iteration import StepKernels, kernel_names

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import casadi as ca
 import numpy as np
 
-from livens.engine.arrays import offsets
+from livens.engine.arrays import aligned_zeros, offsets
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.step_kernels import state_update_kernel
-from livens.engine.collision import NeighbourList, contact_forces
 from livens.engine.collision import NeighbourListArrays as ContactNumbers
+from livens.engine.collision import contact_forces
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import call_kernel
 from livens.engine.lowering.types import F64Array, I64Array, Struct
+from livens.engine.neighbour_list import NeighbourList
 from livens.engine.newton.time_loop import StepPolicy
 from livens.engine.stepper import (
     IntegratorState,
@@ -26,6 +28,7 @@ from livens.engine.stepper import (
 )
 from livens.errors import InputError
 from livens.models.contact_detection import DetectedContacts
+from livens.schemes.core.step_equations import StepGraph
 from livens.schemes.discretization.independent_bodies import (
     DISSIPATED_POWER_SLOT,
     DISSIPATED_SLOT,
@@ -39,20 +42,36 @@ if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
 
 
+#: SIMD lanes of the steps of identical bodies.
+N_LANES = 8
+#: Marker in the index tables of body states for entries that are not stored: lanes without a body.
+_UNUSED_SLOT = -5
+
+
 @dataclass(frozen=True, eq=False)
 class FreeBodyArrays(Struct):
-    """Kernels, state indices and parameters of all bodies."""
+    """Kernels, state indices and parameters of all blocks of bodies; the bodies of a block have one kernel.
 
-    n_bodies: int
+    Entry e of lane i of a block has the index ``e * width + i``.
+    """
+
+    n_blocks: int
     kernel: I64Array
-    n_body_state: I64Array  # state size of each body
-    state_ptr: I64Array  # offsets in `state_indices`
-    state_indices: I64Array
-    inputs_ptr: I64Array
-    step_inputs: F64Array  # step inputs h, t and parameters of each body
+    width: I64Array  # lanes of each block
+    # state entries that a step reads and writes: entries of a block, and state indices of each lane
+    input_ptr: I64Array
+    input_slots: I64Array
+    input_indices_ptr: I64Array
+    input_indices: I64Array
+    output_ptr: I64Array
+    output_slots: I64Array
+    output_indices_ptr: I64Array
+    output_indices: I64Array
+    parameters_ptr: I64Array
+    step_inputs: F64Array  # step inputs h, t and parameters of each block
     sums: F64Array
-    z_body: F64Array
-    z_body_next: F64Array
+    z_block: F64Array
+    z_block_next: F64Array
     # offsets of sums and contacts in the system state
     n_state: int
     supplied_index: int
@@ -66,23 +85,30 @@ class FreeBodyArrays(Struct):
 
 
 @lowered
-def _step_body(t: FreeBodyArrays, p: int, z: F64Array, z_next: F64Array, h: float, time: float) -> None:
-    """Take one step of one body."""
-    size, indices, c = t.n_body_state[p], t.state_indices + t.state_ptr[p], t.step_inputs + t.inputs_ptr[p]
-    c[0], c[1] = h, time
-    for e in range(size):
-        g = indices[e]
-        if g >= 0:
-            t.z_body[e] = z[g]
-        else:
-            t.z_body[e] = 0.0
-    call_kernel(t.kernel[p], t.z_body, t.z_body, c, t.z_body_next, t.z_body_next)
-    for e in range(size):
-        g = indices[e]
-        if g >= 0:
-            z_next[g] = t.z_body_next[e]
-        else:
-            t.sums[-g] += t.z_body_next[e]
+def _step_block(t: FreeBodyArrays, b: int, z: F64Array, z_next: F64Array, h: float, time: float) -> None:
+    """Take one step of the bodies of a block."""
+    width, c = t.width[b], t.step_inputs + t.parameters_ptr[b]
+    for i in range(width):
+        c[i], c[width + i] = h, time
+    first, indices = t.input_ptr[b], t.input_indices + t.input_indices_ptr[b]
+    for e in range(t.input_ptr[b + 1] - first):
+        values = t.z_block + t.input_slots[first + e] * width
+        for i in range(width):
+            g = indices[e * width + i]
+            if g >= 0:
+                values[i] = z[g]
+            else:
+                values[i] = 0.0
+    call_kernel(t.kernel[b], t.z_block, t.z_block, c, t.z_block_next, t.z_block_next)
+    first, indices = t.output_ptr[b], t.output_indices + t.output_indices_ptr[b]
+    for e in range(t.output_ptr[b + 1] - first):
+        values = t.z_block_next + t.output_slots[first + e] * width
+        for i in range(width):
+            g = indices[e * width + i]
+            if g >= 0:
+                z_next[g] = values[i]
+            else:
+                t.sums[-g] += values[i]
 
 
 @lowered
@@ -99,11 +125,11 @@ def advance_bodies(
     """Take fixed steps from ``Z[0]``."""
     for s in range(done, n_steps):
         z, z_next = Z + s * t.n_state, Z + (s + 1) * t.n_state
-        for i in range(5):
+        for i in range(6):
             t.sums[i] = 0.0
         time = t_origin + (step0 + s) * h
-        for p in range(t.n_bodies):
-            _step_body(t, p, z, z_next, h, time)
+        for b in range(t.n_blocks):
+            _step_block(t, b, z, z_next, h, time)
         dissipated_power = z[t.force_power + 1]
         for group in range(t.n_groups):
             for term in range(1, t.n_energy_terms):
@@ -124,31 +150,51 @@ def advance_bodies(
 compile_unit(advance_bodies)
 
 
+@dataclass(frozen=True, eq=False)
+class BodyBlock:
+    """Block of bodies of one class that are stepped by one kernel, one body per lane."""
+
+    kernel: int
+    # state entries of a body that the step reads and writes, and their state indices, of shape (n_entries, width)
+    input_slots: np.ndarray
+    input_indices: np.ndarray
+    output_slots: np.ndarray
+    output_indices: np.ndarray
+    parameters: np.ndarray  # (n_parameters, width)
+
+    @property
+    def width(self) -> int:
+        return self.parameters.shape[1]
+
+
 def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tuple[FreeBodyArrays, list[NativeCode]]:
     """Return the arrays of the compiled loop for the parameters of one run."""
     assert (SUPPLIED_SLOT, DISSIPATED_SLOT, POTENTIAL_POWER_SLOT, DISSIPATED_POWER_SLOT) == (-1, -2, -3, -4)
     layout, system, contacts = equations.layout, equations.system, equations.system.external_force
     assert isinstance(contacts, DetectedContacts)
-    kernel_of, codes = _step_kernels(equations, k)
-    functions, sizes, state_indices, step_inputs = [], [], [], []
-    for body_type, kernels, index_rows in zip(equations.body_classes, kernel_of, equations.state_dofs, strict=True):
-        for row, parameters, kernel in zip(index_rows, body_type.parameter_dofs(system), kernels, strict=True):
-            functions.append(kernel)
-            sizes.append(len(row))
-            state_indices.append(row)
-            step_inputs.append(np.concatenate([np.zeros(2), k[parameters]]))
-    max_size = max(sizes)
+    blocks, codes = _body_blocks(equations, k)
+    inputs, outputs = ([block.input_indices for block in blocks], [block.output_indices for block in blocks])
+    step_inputs = [_step_inputs(block) for block in blocks]
+    max_size = max(rows.shape[1] for rows in equations.state_dofs) * N_LANES
+    aligned_inputs = aligned_zeros(sum(row.size for row in step_inputs))
+    aligned_inputs[:] = np.concatenate(step_inputs)
     arrays = FreeBodyArrays(
-        n_bodies=len(functions),
-        kernel=np.array(functions, dtype=np.int64),
-        n_body_state=np.array(sizes, dtype=np.int64),
-        state_ptr=offsets([len(row) for row in state_indices])[:-1],
-        state_indices=np.concatenate(state_indices),
-        inputs_ptr=offsets([len(row) for row in step_inputs])[:-1],
-        step_inputs=np.concatenate(step_inputs),
-        sums=np.zeros(5),
-        z_body=np.zeros(max_size),
-        z_body_next=np.zeros(max_size),
+        n_blocks=len(blocks),
+        kernel=np.array([block.kernel for block in blocks], dtype=np.int64),
+        width=np.array([block.width for block in blocks], dtype=np.int64),
+        input_ptr=offsets([len(block.input_slots) for block in blocks]),
+        input_slots=np.concatenate([block.input_slots for block in blocks]),
+        input_indices_ptr=offsets([indices.size for indices in inputs])[:-1],
+        input_indices=np.concatenate([indices.ravel() for indices in inputs]),
+        output_ptr=offsets([len(block.output_slots) for block in blocks]),
+        output_slots=np.concatenate([block.output_slots for block in blocks]),
+        output_indices_ptr=offsets([indices.size for indices in outputs])[:-1],
+        output_indices=np.concatenate([indices.ravel() for indices in outputs]),
+        parameters_ptr=offsets([row.size for row in step_inputs])[:-1],
+        step_inputs=aligned_inputs,
+        sums=np.zeros(-_UNUSED_SLOT + 1),
+        z_block=aligned_zeros(max_size),
+        z_block_next=aligned_zeros(max_size),
         n_state=layout.size,
         supplied_index=layout["supplied_energy"].start,
         dissipated_index=layout["dissipated_energy"].start,
@@ -162,22 +208,52 @@ def free_body_arrays(equations: IndependentBodyEquations, k: np.ndarray) -> tupl
     return arrays, codes
 
 
-def _step_kernels(equations: IndependentBodyEquations, k: np.ndarray) -> tuple[list[list[int]], list[NativeCode]]:
-    """Return the address of the step of each body, by body class, and the code of these steps.
+def _step_inputs(block: BodyBlock) -> np.ndarray:
+    """Return the step inputs of a block, h, t and parameters, filled up to a multiple of the lanes."""
+    values = np.concatenate([np.zeros(2 * block.width), block.parameters.ravel()])
+    return np.concatenate([values, np.zeros(-values.size % N_LANES)])
 
-    Bodies whose moments of inertia are equal in this run are stepped without iterations.
+
+def _body_blocks(equations: IndependentBodyEquations, k: np.ndarray) -> tuple[list[BodyBlock], list[NativeCode]]:
+    """Return the blocks of all bodies, and the code of their kernels.
+
+    Bodies whose moments of inertia are equal in this run are stepped without iterations. Blocks of `N_LANES` bodies
+    have vectorised kernels; unused lanes repeat the last body.
     """
     isotropic_bodies = isotropic_coordinates(equations.system, k)
-    kernels, codes = list[list[int]](), list[NativeCode]()
-    for i, body_class in enumerate(equations.body_classes):
-        is_isotropic = [set(row) <= isotropic_bodies for row in body_class.coordinates.tolist()]
-        code = {
-            flag: state_update_kernel((equations.isotropic_steps() if flag else equations.steps)[i])
-            for flag in sorted(set(is_isotropic))
-        }
-        kernels.append([code[flag].address for flag in is_isotropic])
-        codes += code.values()
-    return kernels, codes
+    blocks, codes = list[BodyBlock](), list[NativeCode]()
+    contact_forces_of_body = equations.layout["box"]
+    for i, (body_class, rows) in enumerate(zip(equations.body_classes, equations.state_dofs, strict=True)):
+        is_isotropic = np.array([set(row) <= isotropic_bodies for row in body_class.coordinates.tolist()])
+        parameters = k[body_class.parameter_dofs(equations.system)]
+        for flag in sorted(set(is_isotropic.tolist())):
+            step = (equations.isotropic_steps() if flag else equations.steps)[i]
+            members = np.flatnonzero(is_isotropic == flag)
+            width = N_LANES if len(members) >= N_LANES else 1
+            code = state_update_kernel(step, width)
+            codes.append(code)
+            inputs = _input_slots(step)
+            # contact forces are written by `contact_forces`
+            is_output = (rows[0] < contact_forces_of_body.start) | (rows[0] >= contact_forces_of_body.stop)
+            outputs = np.flatnonzero(is_output)
+            for start in range(0, len(members), width):
+                lanes = members[start : start + width]
+                filled = np.concatenate([lanes, np.full(width - len(lanes), lanes[-1])])
+                output_indices = rows[filled][:, outputs].T.copy()
+                output_indices[:, len(lanes) :] = _UNUSED_SLOT
+                blocks.append(
+                    BodyBlock(
+                        code.address, inputs, rows[filled][:, inputs].T, outputs, output_indices, parameters[filled].T
+                    )
+                )
+    return blocks, codes
+
+
+def _input_slots(step: StepGraph) -> np.ndarray:
+    """Return the state entries that the final state of a step depends on."""
+    z = ca.SX.sym("z", step.z.numel())
+    used = {x.element_hash() for x in ca.symvar(step.final_state_function(step.x, z, step.c))}
+    return np.array([i for i in range(z.numel()) if z[i].element_hash() in used], dtype=np.int64)
 
 
 class FreeBodiesStepper(Stepper):

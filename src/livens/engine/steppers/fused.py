@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
-from livens.engine.collision import bind_contacts
+from livens.engine.neighbour_list import bind_contacts
 from livens.engine.newton import time_loop
 from livens.engine.newton.convergence import (
     CONVERGED,
@@ -219,14 +219,14 @@ class FusedStepper(Stepper):
         """Return why no step size succeeded: Newton failure, or an error estimate above the tolerance."""
         h = w.c[0]
         if status == ERROR_TOO_LARGE:
-            error = self._compiled.flat_equations.error_estimate
+            error = self._compiled.error_estimate("fused")
             assert error is not None
-            index = argmax_scaled_error(self._control, w.estimate, h)
+            name = error.names[argmax_scaled_error(self._control, w.estimate, h)]
             reason = (
                 f"no step of at least {h:.3g} succeeded: its equations are solved, but the estimated error of "
-                f"{error.names[index]} exceeds the tolerance"
+                f"{name} exceeds the tolerance"
             )
-            return StepFailure(0.0, 0.0, error.names[index], reason, h)
+            return StepFailure(0.0, 0.0, name, reason, h)
         reason = f"no step of at least {h:.3g} succeeded: its equations could not be solved"
         solver = self._compiled.reference_solver
         return solver.describe_failure(w.X[done + HISTORY], w.Z[done], w.c, w.newton_update, reason)

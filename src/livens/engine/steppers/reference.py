@@ -106,7 +106,7 @@ class ReferenceSolver:
         visited = set[tuple[bytes, float]]()
         for n_iterations in range(1, _MAX_ITERATIONS + 1):
             try:
-                dx = self._newton_update(x, z, c)
+                dx = self.newton_update(x, z, c)
             except RuntimeError:
                 reason = "the Jacobian is singular"
                 break
@@ -190,7 +190,8 @@ class ReferenceSolver:
         """Return the reciprocal round-off bounds of the residual at x."""
         return self.inv_roundoff_after(x, z, c, np.zeros(x.size))
 
-    def _newton_update(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+    def newton_update(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the Newton update at x, to be subtracted; NaN if the Jacobian is not finite."""
         residual, (jacobian, rows, columns), to_increment = self.linearize(x, z, c)
         if not np.all(np.isfinite(jacobian)):
             return np.full(x.size, np.nan)

@@ -13,7 +13,15 @@ from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.step_size_control import SAFETY, StepSizeController
 from livens.engine.newton.time_loop import StepPolicy
-from livens.engine.stepper import IntegratorState, StepChunk, StepFailure, Stepper, step_inputs
+from livens.engine.stepper import (
+    LANDING_STEPS,
+    CompleteRun,
+    IntegratorState,
+    StepChunk,
+    StepFailure,
+    Stepper,
+    step_inputs,
+)
 from livens.engine.steppers.fused import FusedStepper
 from livens.errors import IntegrationError
 from livens.models.descriptor import DescriptorModel
@@ -111,6 +119,41 @@ class VariableOrderRadauStepper(Stepper):
         self._update_statistics(controller_state, policy)
         return _concatenate(parts, initial, current, failure, reached_end)
 
+    def advance_to_end(
+        self, state: IntegratorState, h: float, t_end: float, n_steps: int, controller_state: np.ndarray
+    ) -> CompleteRun | None:
+        times, states, iterations = [np.array([state.t])], [state.z[None, :]], list[np.ndarray]()
+        current, reached_end = state, False
+        for lands_on_end, n_remaining in ((False, n_steps), (True, LANDING_STEPS)):
+            policy, reached_end = StepPolicy(True, h, 0.0, 0, t_end=t_end, land_on_end=lands_on_end), False
+            while n_remaining and not reached_end:
+                s, steps_since, interval = self._order_state(current)
+                native_state = self._native_state(current)
+                stepper = self._stepper(s, native_state)
+                n_burst = min(n_remaining, max(1, int(interval - steps_since)))
+                chunk = stepper.advance(native_state, n_burst, policy, controller_state)
+                if chunk.failure is not None or stepper.statistics.repivots or stepper.statistics.fallback_steps:
+                    self._forget_steppers()  # the run is repeated with the first pivot orders
+                    return None
+                reached_end = chunk.reached_end
+                if not chunk.n_steps:
+                    break
+                times.append(chunk.t_end.copy())
+                states.append(chunk.end_states.copy())
+                iterations.append(chunk.newton_iterations.copy())
+                n_remaining -= chunk.n_steps
+                current = self._with_order_state(chunk, s, steps_since + chunk.n_steps, interval)
+                if not reached_end:
+                    current = self._select_order(current, chunk, controller_state)
+            if not reached_end or current.t >= t_end:
+                break
+        self._update_statistics(controller_state, policy)
+        return CompleteRun(np.concatenate(times), np.concatenate(states), np.concatenate(iterations), reached_end)
+
+    def _forget_steppers(self) -> None:
+        self.close()
+        self._steppers.clear()
+
     # -- fixed number of stages ---------------------------------------------------------------------------------------
     def _order_state(self, state: IntegratorState) -> tuple[int, float, float]:
         if not state.stepper_state.size:
@@ -137,7 +180,7 @@ class VariableOrderRadauStepper(Stepper):
         compiled = self._step_of_stages(s)
         error = compiled.flat_equations.error_estimate
         assert error is not None
-        return FusedStepper(compiled, self._k, order, replace(self._control, error_order=error.order))
+        return FusedStepper(compiled, self._k, order, _control_of_order(self._control, error.order))
 
     def _to_max_stages(self, chunk: StepChunk, s: int, steps_since: float, interval: float) -> StepChunk:
         """Return the chunk with the unknowns of the maximum number of stages, and the stepper state after each step."""
@@ -148,21 +191,7 @@ class VariableOrderRadauStepper(Stepper):
         M = np.zeros((n_steps, _HEADER + MAX_STAGES * n))
         M[:, 0], M[:, 1], M[:, 2] = s, steps_since + np.arange(1, n_steps + 1), interval
         M[:, _HEADER : _HEADER + s * n] = chunk.unknowns
-        last_state = chunk.initial if not n_steps else chunk.final
-        unknown_history = np.zeros((HISTORY, MAX_STAGES * n))
-        stepper_state = (
-            M[-1].copy() if n_steps else np.concatenate([[s, steps_since, interval], chunk.initial.unknown_history[-1]])
-        )
-        if stepper_state.size < _HEADER + MAX_STAGES * n:
-            stepper_state = np.concatenate([stepper_state, np.zeros(_HEADER + MAX_STAGES * n - stepper_state.size)])
-        final = IntegratorState(
-            last_state.t,
-            last_state.z,
-            unknown_history,
-            np.zeros(MAX_STAGES * n),
-            np.full(MAX_STAGES * n, np.inf),
-            stepper_state,
-        )
+        final = self._with_order_state(chunk, s, steps_since + n_steps, interval)
         return replace(
             chunk,
             t_nodes=chunk.t_nodes.copy(),
@@ -171,6 +200,23 @@ class VariableOrderRadauStepper(Stepper):
             newton_iterations=chunk.newton_iterations.copy(),
             final=final,
             stepper_states=M,
+        )
+
+    def _with_order_state(self, chunk: StepChunk, s: int, steps_since: float, interval: float) -> IntegratorState:
+        """Return the state at the end of a chunk of s stages, with its unknowns in the stepper state."""
+        last_state = chunk.final if chunk.n_steps else chunk.initial
+        size = MAX_STAGES * self._n
+        unknowns = chunk.unknowns[-1] if chunk.n_steps else last_state.unknown_history[-1]
+        stepper_state = np.zeros(_HEADER + size)
+        stepper_state[:_HEADER] = s, steps_since, interval
+        stepper_state[_HEADER : _HEADER + unknowns.size] = unknowns
+        return IntegratorState(
+            last_state.t,
+            last_state.z,
+            np.zeros((HISTORY, size)),
+            np.zeros(size),
+            np.full(size, np.inf),
+            stepper_state,
         )
 
     def _update_statistics(self, controller_state: np.ndarray, policy: StepPolicy) -> None:
@@ -249,6 +295,12 @@ def _descriptor_model(compiled: CompiledStep) -> DescriptorModel:
     """Return the descriptor model, the only model type of Radau steps."""
     assert isinstance(compiled.model, DescriptorModel)
     return compiled.model
+
+
+@functools.lru_cache(maxsize=64)
+def _control_of_order(control: StepSizeController, order: int) -> StepSizeController:
+    """Return the step-size control for an error estimate of another order; runs of one plan share it."""
+    return replace(control, error_order=order)
 
 
 @functools.lru_cache(maxsize=64)

@@ -14,7 +14,7 @@ from livens.engine.trees import records as r
 from livens.engine.trees.closure_kernels import ClosureKernels, closure_kernels
 from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
-from livens.engine.trees.output import COUPLING, JOINT_FLOATS, JOINT_INTS, OutputArrays
+from livens.engine.trees.output import JOINT_FLOATS, JOINT_INTS, OutputArrays
 from livens.models.director_bodies import inertia_function
 from livens.models.system import System
 from livens.multibody.spanning_tree import BodyForce, SpanningTree, TreeJoint, joint_type_name
@@ -115,14 +115,6 @@ class TreeModel:
         self._records = self.arrays.records.reshape(n + 1, r.STRIDE)
         self._records[n, [r.F, r.R, r.R + 5, r.R + 10]] = 1.0  # the ground
         self.output = self._output_arrays(node_of_body)
-        #: Unknown of the driving joint, and entry of the multiplier in the state, of all armatures.
-        self.armature_multipliers = [
-            (
-                int(self.arrays.unknown_ptr[node_of_body[armature.body]]),
-                self.output.multipliers + system.element_constraints[armature.element_index].start,
-            )
-            for armature in tree.armatures
-        ]
 
     def _closure_arrays(
         self, scheme: RigidBodyScheme, node_of_body: dict[int, int], n_joint_unknowns: int
@@ -324,7 +316,8 @@ class TreeModel:
     def _output_arrays(self, node_of_body: dict[int, int]) -> OutputArrays:
         system, layout, n = self.system, self.layout, len(self._nodes)
         jointed = [tree_joint for tree_joint in self.tree.joints if tree_joint.joint is not None]
-        couplings = {armature.rotor: armature.element_index for armature in self.tree.armatures}
+        elements = {armature.rotor: armature.element_index for armature in self.tree.armatures}
+        rotors = (node.model_body for node in self._nodes[self.arrays.n_driven :])
         ints = np.full((len(jointed), JOINT_INTS), -1, dtype=np.int64)
         for j, tree_joint in enumerate(jointed):
             joint_type, child = tree_joint.joint.joint_type, node_of_body[tree_joint.body]  # type: ignore[union-attr]
@@ -340,8 +333,6 @@ class TreeModel:
             ints[j, :9] = [*head, len(locked), len(orthogonal)]
             ints[j, 9 : 9 + len(locked)] = locked
             ints[j, 12 : 12 + 2 * len(orthogonal)] = [i for pair in orthogonal for i in pair]
-            if tree_joint.body in couplings:
-                ints[j, COUPLING] = system.element_constraints[couplings[tree_joint.body]].start
         return OutputArrays(
             n_state=layout.size,
             q=layout["q"].start,
@@ -363,6 +354,9 @@ class TreeModel:
                     for row in closure.rows
                 ],
                 dtype=np.int64,
+            ),
+            armature_constraints=np.array(
+                [system.element_constraints[elements[rotor]].start for rotor in rotors], dtype=np.int64
             ),
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import lane, load_quad, make_quad, store_quad
 from livens.engine.lowering.types import F64Array, Quad
+from livens.engine.trees.armatures import evaluate_armature
 from livens.engine.trees.laws import evaluate_joint_force
 from livens.engine.trees.records import (
     A11,
@@ -19,7 +20,8 @@ from livens.engine.trees.records import (
     ALPHA,
     AN,
     ARMATURE,
-    ARMATURE_MOMENTUM,
+    ARMATURE_FORCE,
+    ARMATURE_TAU,
     C1,
     C2,
     DELTA,
@@ -92,7 +94,8 @@ def transmit_wrench(t: TreeArrays, i: int, h: float) -> None:
             evaluate_joint_force(t, i, h)
         b[ROW] = dot(load_quad(b, NM), moment if joint_type == REVOLUTE else rp) - b[Q]
         if b[ARMATURE] != 0.0:
-            b[ROW] += (b[ARMATURE] * b[TAU] - b[ARMATURE_MOMENTUM]) / b[G]
+            evaluate_armature(t, i)
+            b[ROW] -= b[ARMATURE_FORCE] / b[G]
     if t.parent[i] < t.n_bodies:
         a = t.records + t.parent[i] * STRIDE
         add_to(a, RP, rp)
@@ -161,10 +164,12 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
         if t.law_of_body[i] >= 0:
             stiffness, law_row = -b[Q_TAU], -load_quad(b, Q_EPS)
         if b[ARMATURE] != 0.0:
-            tau, g = b[TAU], b[G]
-            torque, growth = b[ARMATURE_MOMENTUM] - b[ARMATURE] * tau, 1.0 + tau * tau
-            stiffness += growth * (b[ARMATURE] / g + torque * a[F] * b[AN])
-            law_row = law_row + (nm * tau + load_quad(a, ALPHA) * (2.0 / g)) * torque
+            if joint_type == REVOLUTE:
+                tau, g, torque = b[TAU], b[G], b[ARMATURE_FORCE]
+                stiffness += (1.0 + tau * tau) * (torque * a[F] * b[AN] - b[ARMATURE_TAU] / g)
+                law_row = law_row + (nm * tau + load_quad(a, ALPHA) * (2.0 / g)) * torque
+            else:
+                stiffness -= b[ARMATURE_TAU]
         if joint_type == REVOLUTE:
             v1, v2 = mul(b + A12, n1), mul(b + A22, n1)
             pivot = 1.0 / (dot(nm, v2) + stiffness)

@@ -53,6 +53,9 @@ def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -
     linear, angular = zero, zero
     for i in range(t.n_bodies):
         b, a, joint_type = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE, t.joint_type[i]
+        if joint_type == ROTOR:  # neither pose nor momentum in space
+            kinetic += 0.5 * b[P] * b[P] / b[MASS]
+            continue
         if t.model_body[i] < 0:  # velocities of the parent: rates of sliding and of the cross are free
             store_quad(b, EPS, load_quad(a, EPS))
             store_quad(b, NU, load_quad(a, NU) + cross(load_quad(a, EPS), load_quad(b, PHI) - load_quad(a, PHI)))
@@ -101,7 +104,7 @@ def monitor_state(t: TreeArrays, time: float, potential: float, row: F64Array) -
                         rate_gap = max(rate_gap, max(abs(dot(a1, speed)), abs(dot(a2, speed))))
             else:
                 gap, rate_gap = _largest_of(gap, distance), _largest_of(rate_gap, speed)
-                if joint_type in (REVOLUTE, ROTOR):
+                if joint_type == REVOLUTE:
                     owner, axis = a, mul(b + R, load_quad(b, AXIS_B))
                     if t.law_sign[i] < 0.0:
                         owner, axis = b, mul(a + R, load_quad(b, AXIS_A))

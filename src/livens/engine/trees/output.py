@@ -8,6 +8,7 @@ from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
+from livens.engine.trees.armatures import half_increment
 from livens.engine.trees.closures import add_closures, begin_closures, closure_potential
 from livens.engine.trees.elimination import transmit_wrench
 from livens.engine.trees.forces import add_wrenches, begin_forces, force_potential
@@ -16,7 +17,7 @@ from livens.engine.trees.monitor import monitor_state
 from livens.engine.trees.records import (
     ALPHA,
     ARMATURE,
-    ARMATURE_MOMENTUM,
+    ARMATURE_FORCE,
     COMPACT,
     J_INV,
     LAW_F,
@@ -26,10 +27,9 @@ from livens.engine.trees.records import (
     NM,
     PHI,
     PI,
-    ROTOR,
+    PRISMATIC,
     RP,
     STRIDE,
-    TAU,
     F,
     G,
     J,
@@ -44,7 +44,7 @@ from livens.engine.trees.vectors import cross, dot, factor_lu, midpoint, mul, so
 #: Integers of a joint: nodes of first and second body and of the child, sign of the child, first constraint, law
 #: records of angle and displacement, numbers of locked translations and of orthogonal axes, and both lists.
 FIRST, SECOND, CHILD, SIGN, CONSTRAINT, ANGLE_LAW, SLIDE_LAW, N_LOCKED, N_ORTHOGONAL, LOCKED = range(10)
-COUPLING, JOINT_INTS = 18, 20
+JOINT_INTS = 20
 #: Numbers of a joint: axes on the first and on the second body, as columns of four, and the same at the midpoint.
 AXES_FIRST, AXES_SECOND, MID_FIRST, MID_SECOND, GRAM, RHS = 0, 12, 24, 36, 48, 84
 JOINT_FLOATS = 96
@@ -68,6 +68,7 @@ class OutputArrays(Struct):
     joint_floats: F64Array
     n_closure_multipliers: int
     closure_constraints: I64Array  # number of each constraint of closures
+    armature_constraints: I64Array  # number of the constraint of each armature
 
 
 @lowered
@@ -96,8 +97,7 @@ def _armature_torque(joint: F64Array, first: F64Array, second: F64Array, child: 
     cosine = dot(a1_start, b1_start) + dot(a1 * 2.0 - a1_start, b1_end)
     sine = dot(a2_start, b1_start) + dot(a2 * 2.0 - a2_start, b1_end)
     direction = cross(b1, a2 * cosine - a1 * sine)
-    torque = (child[ARMATURE_MOMENTUM] - child[ARMATURE] * child[TAU]) / child[G]
-    return direction * (torque / dot(nm, direction))
+    return direction * (child[ARMATURE_FORCE] / (child[G] * dot(nm, direction)))
 
 
 @lowered
@@ -122,11 +122,10 @@ def _joint_multipliers(t: TreeArrays, o: OutputArrays, j: int, h: float, lam: F6
         arm = _axis(joint, MID_FIRST, 1) * law[LAW_F] + _axis(joint, MID_FIRST, 2) * law[LAW_F + 1]
         torque = torque - cross(_axis(joint, MID_SECOND, 1), arm)
     if child[ARMATURE] != 0.0:
-        torque = torque - _armature_torque(joint, first, second, child) * scale
-    if t.joint_type[ints[CHILD]] == ROTOR:  # the torque about the axis is that of the coupling
-        axis = load_quad(child, NM)
-        lam[ints[COUPLING]] = dot(axis, torque)
-        torque = torque - axis * dot(axis, torque)
+        if t.joint_type[ints[CHILD]] == PRISMATIC:
+            force = force - _axis(joint, MID_FIRST, 3) * (child[ARMATURE_FORCE] * scale)
+        else:
+            torque = torque - _armature_torque(joint, first, second, child) * scale
     n_locked, n_orthogonal = ints[N_LOCKED], ints[N_ORTHOGONAL]
     out = lam + ints[CONSTRAINT]
     if n_locked == 3:
@@ -218,6 +217,11 @@ def expand_rows(
         lam = X + ((s + HISTORY) * t.n_unknowns + t.n_joint_unknowns)
         for i in range(o.n_closure_multipliers):
             z[o.multipliers + o.closure_constraints[i]] = lam[i]
+        for i in range(t.n_driven, t.n_bodies):
+            rate = 2.0 * half_increment(t, t.driver[i]) / h
+            b = t.records + i * STRIDE
+            torque = 2.0 * (b[MASS] * t.law_sign[t.driver[i]] * rate - b[P]) / h
+            z[o.multipliers + o.armature_constraints[i - t.n_driven]] = torque
         z[o.supplied], z[o.supplied + 1] = work[3 * (s + 1)], work[3 * (s + 1) + 1]
         load_state(t, states + (s + 1) * width)
         _expand_bodies(t, o, z)

@@ -13,7 +13,7 @@ from livens.engine.lowering.types import F64Array, I64Array, Struct
 
 #: Types of tree joints.
 FREE, REVOLUTE, PRISMATIC, SPHERICAL, FIXED, ROTOR = 0, 1, 2, 3, 4, 5
-#: Number of unknowns by type; a rotor rotates with the joint whose armature it is.
+#: Number of unknowns by type; the coordinate of a rotor is that of the joint whose armature it is.
 N_UNKNOWNS = (6, 1, 1, 3, 0, 0)
 #: Model body of massless bodies (of sliding joints, and of the cross of universal joints), and of the ground.
 CARRIAGE, CROSS, GROUND = -1, -2, -3
@@ -38,8 +38,9 @@ MASS, TAU, D0, F, G, ROW, Q, AN, PIVOT, DELTA, DTAU, Q_TAU = 224, 225, 226, 227,
 Q_EPS, WEIGHT, LU = 236, 240, 244
 #: Inverse of the inertia tensor, first two axes of the joint on its first body.
 J_INV, A1, A2 = 280, 292, 296
-#: Armature of the joint and half the step size times its momentum.
-ARMATURE, ARMATURE_MOMENTUM = 300, 301
+#: Armature of the joint, half the step size times its momentum, its joint force times h^2/4, and the derivative of the
+#: joint force by the joint unknown.
+ARMATURE, ARMATURE_MOMENTUM, ARMATURE_FORCE, ARMATURE_TAU = 300, 301, 302, 303
 #: Block of a spherical joint before its elimination, for further right-hand sides.
 SAVED_A12 = 304
 #: Size of a record.

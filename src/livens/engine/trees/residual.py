@@ -78,6 +78,10 @@ def begin_step(t: TreeArrays, h: float) -> None:
     for i in range(t.n_bodies):
         b, a = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE
         joint_type = t.joint_type[i]
+        if joint_type == ROTOR:
+            driver = t.records + t.driver[i] * STRIDE
+            driver[ARMATURE], driver[ARMATURE_MOMENTUM] = b[MASS], half * t.law_sign[t.driver[i]] * b[P]
+            continue
         x0 = mul(a + R, load_quad(b, X))
         store_quad(b, X0, x0)
         if t.model_body[i] < 0:  # massless: the pose follows from the bodies of the joint
@@ -97,10 +101,6 @@ def begin_step(t: TreeArrays, h: float) -> None:
             b[D0] = dot(n0, gap)
             if t.model_body[i] < 0:
                 store_quad(b, PHI, load_quad(b, PHI) + n0 * b[D0])
-        elif joint_type == ROTOR:
-            driver, axis = t.records + t.driver[i] * STRIDE, load_quad(b, AXIS_B)
-            driver[ARMATURE] = dot(axis, mul(b + J, axis))
-            driver[ARMATURE_MOMENTUM] = half * t.law_sign[t.driver[i]] * dot(axis, load_quad(b, PI))
 
 
 @lowered
@@ -108,6 +108,8 @@ def move_body(t: TreeArrays, i: int) -> None:
     """Evaluate the kinematics of one body: rotation and translation of the step, levers and axis at its midpoint."""
     b, a = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE
     joint_type = t.joint_type[i]
+    if joint_type == ROTOR:
+        return
     if joint_type == FREE:
         alpha_free = load_quad(b, ALPHA)
         b[F] = 1.0 / (1.0 + dot(alpha_free, alpha_free))
@@ -117,9 +119,7 @@ def move_body(t: TreeArrays, i: int) -> None:
     xm = midpoint(x0, aa, fa)
     x1 = xm * 2.0 - x0
     ups = load_quad(a, UPS)
-    if joint_type in (REVOLUTE, ROTOR):
-        if joint_type == ROTOR:
-            b[TAU] = t.law_sign[t.driver[i]] * (t.records + t.driver[i] * STRIDE)[TAU]
+    if joint_type == REVOLUTE:
         tau, n0 = b[TAU], load_quad(b, N0)
         an = dot(aa, n0)
         nm = (n0 + cross(aa, n0) + aa * an) * fa

@@ -102,19 +102,11 @@ class TreeStepper(Stepper):
         z = w.z_last.copy()
         if z.dot(self._zeros) != 0.0:  # infinity and NaN times zero are NaN
             return None
-        if model.armature_multipliers:
-            self._scale_armature_multipliers(w, h, np.array([n_steps - 1]), z[None, :])
         history = w.X[n_steps : n_steps + HISTORY].copy()
         n_history = min(n_history + n_steps, POLYNOMIAL_POINTS)
         self.last_iterations = w.newton_iterations[:n_steps]
         t = t_origin + (step0 + n_steps) * h
         return IntegratorState(t, z, history, state.newton_update, state.inv_roundoff, np.array([float(n_history)]))
-
-    def _scale_armature_multipliers(self, w: _Workspace, h: float, steps: np.ndarray, rows: np.ndarray) -> None:
-        """Scale the multipliers of armatures: their constraint is the angle increment 2 atan(tau), not 2 tau."""
-        for unknown, multiplier in self._model.armature_multipliers:
-            tau = 0.5 * h * w.X[steps + HISTORY, unknown]
-            rows[:, multiplier] *= np.where(np.abs(tau) < 1e-8, 1.0, tau / np.arctan(np.where(tau == 0, 1.0, tau)))
 
     def _n_history(self, state: IntegratorState) -> int:
         """Return the number of past steps that the predictor may use."""
@@ -182,7 +174,6 @@ class TreeStepper(Stepper):
                 rows[:, self._compiled.layout["control"]] = state.z[self._compiled.layout["control"]]
             arguments = w.states, w.X, w.work, policy.h, policy.t_origin, policy.step0, steps, len(steps), rows
             expand_rows(model.arrays, model.output, *arguments)
-            self._scale_armature_multipliers(w, policy.h, steps, rows)
             Z[computed] = rows
         for i in np.flatnonzero(~computed).tolist():
             Z[i] = fallback_rows.get(int(numbers[i]), state.z)

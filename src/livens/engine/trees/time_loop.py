@@ -7,6 +7,7 @@ from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.predictors import POLYNOMIAL_POINTS, extrapolate_polynomial
+from livens.engine.trees.armatures import half_increment
 from livens.engine.trees.closures import (
     add_closure_work,
     add_closures,
@@ -191,7 +192,10 @@ def finish_step(t: TreeArrays, h: float) -> None:
     scale = 2.0 / h
     for i in range(t.n_bodies):
         b, a, joint_type = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE, t.joint_type[i]
-        if t.model_body[i] >= 0:
+        if joint_type == ROTOR:
+            change = 2.0 * t.law_sign[t.driver[i]] * half_increment(t, t.driver[i])
+            b[PHI], b[P] = b[PHI] + change, scale * b[MASS] * change - b[P]
+        elif t.model_body[i] >= 0:
             alpha, ups, f2 = load_quad(b, ALPHA), load_quad(b, UPS), 2.0 * b[F]
             store_quad(b, PI, mul(b + J, mul_transposed(b + R, alpha)) * (2.0 * scale) - load_quad(b, PI))
             store_quad(b, P, ups * (2.0 * b[MASS] * scale) - load_quad(b, P))
@@ -209,7 +213,7 @@ def finish_step(t: TreeArrays, h: float) -> None:
                     (d1 * (3.0 - dot(d1, d1)) - d0 * d01 - d2 * d12) * 0.5,
                     (d2 * (3.0 - dot(d2, d2)) - d0 * d02 - d1 * d12) * 0.5,
                 )
-                if joint_type in (REVOLUTE, ROTOR):  # align the axes: rounding errors would accumulate
+                if joint_type == REVOLUTE:  # align the axes: rounding errors would accumulate
                     if t.model_body[t.parent[i]] != CROSS:
                         axis_a = mul(a + R, load_quad(b, AXIS_A))
                         tilt = cross(mul(b + R, load_quad(b, AXIS_B)), axis_a)

@@ -7,23 +7,80 @@ copied, so that a traced function cannot change the data of the user; a copy tha
 
 from __future__ import annotations
 
+import array
 import builtins
+import collections
+import copy
 import dis
 import functools
 import math
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from livens.expressions.function_key import LIBRARIES, is_library_function, package_of, referenced_names
+from livens.expressions.library_objects import (
+    LIBRARIES,
+    attributes_of,
+    is_library_function,
+    is_numba_function,
+    original_function,
+    package_of,
+    referenced_names,
+)
 from livens.expressions.numpy_tracing import numpy_functions as counterparts
 from livens.expressions.numpy_tracing.branches import TracingError
 from livens.expressions.numpy_tracing.interpolants import piecewise_polynomial
 
 #: Modules whose functions return other values at every call.
 _IMPURE_MODULES = frozenset(("random", "time", "datetime", "secrets", "os"))
+#: Mutable containers with items in an order, and further objects that are copied as a whole.
+_ITERABLE_CONTAINERS = (list, set, collections.deque, bytearray, array.array)
+_COPIED_TYPES = (*_ITERABLE_CONTAINERS, dict, types.SimpleNamespace)
+
+
+#: Methods of `datetime` classes that return the present time.
+_CLOCKS = ("now", "utcnow", "today")
+
+
+def _refuse_clock(cls: type, *_: object) -> Any:
+    raise TracingError(f"the present time of {cls.__name__} depends on more than the arguments")
+
+
+class _RefusedValue:
+    """Iterator, generator or random generator: its values differ from use to use."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        raise TracingError(f"'{self.__dict__['_name']}' has other values at every use")
+
+    def __call__(self, *_: object, **__: object) -> Any:
+        return self.__getattr__("__call__")
+
+    def __iter__(self) -> Any:
+        return self.__getattr__("__iter__")
+
+    def __next__(self) -> Any:
+        return self.__getattr__("__next__")
+
+
+def _is_impure(value: object) -> bool:
+    """Return True for iterators, random generators and their methods."""
+    is_method = isinstance(value, types.MethodType) or (
+        isinstance(value, types.BuiltinFunctionType) and _is_bound(value)
+    )
+    owner = getattr(value, "__self__", value) if is_method else value
+    if isinstance(owner, type):
+        return False
+    module = str(type(owner).__module__)
+    return module == "random" or module.startswith("numpy.random") or isinstance(owner, Iterator)
+
+
+def _is_bound(function: types.BuiltinFunctionType) -> bool:
+    return function.__self__ is not None and not isinstance(function.__self__, types.ModuleType)
 
 
 class FunctionCopier:
@@ -52,41 +109,50 @@ class FunctionCopier:
         """Raise `TracingError` if the traced function has changed a container or an object outside itself."""
         for name, copied, snapshot in self._containers:
             if not _equals_snapshot(copied, snapshot):
+                if isinstance(copied, (type, types.ModuleType)):
+                    _restore(copied, snapshot)
                 raise TracingError(f"it changes '{name}', which is defined outside of it")
 
     def _copy(self, value: object, name: str) -> Any:
         if isinstance(value, types.ModuleType):
-            return _module_view(value)
-        if value is float:
-            return counterparts.SymbolicFloat
-        if value is max or value is min:
-            return counterparts.extremum(value.__name__)
+            view = _module_view(value)
+            return (
+                self._watched(name, value)
+                if view is value and value.__name__.partition(".")[0] not in LIBRARIES
+                else view
+            )
+        for original, counterpart in counterparts.BUILTINS.values():
+            if value is original:
+                return counterpart
+        if _is_impure(value):
+            return _RefusedValue(name)
         if isinstance(value, (list, tuple, dict, set)) and type(value) in (list, tuple, dict, set):
             return self._copy_container(value, name)
         if isinstance(value, np.ndarray):
             return self._watched(name, value.copy())
-        if isinstance(value, functools.partial):
+        if isinstance(value, _COPIED_TYPES):
+            return self._watched(name, copy.copy(value))
+        if isinstance(value, types.BuiltinFunctionType) and _is_bound(value):
+            return getattr(self.copy(value.__self__, name), value.__name__)
+        if type(value) is functools.partial:
             arguments, named = self.copy(value.args, name), self.copy(value.keywords, name)
             return functools.partial(self.copy(value.func, name), *arguments, **named)
         if isinstance(value, types.MethodType):
+            if not isinstance(value.__func__, types.FunctionType):  # a method of an extension module
+                return value
             return types.MethodType(self.copy(value.__func__, name), self.copy(value.__self__, name))
-        if hasattr(value, "py_func"):  # compiled by Numba
-            return self.copy(value.py_func, name)
+        if is_numba_function(value):
+            return self.copy(original_function(value), name)
         if isinstance(value, types.FunctionType) and not is_library_function(value):
             return self._copy_function(value)
         counterpart = _library_counterpart(value)
         if counterpart is not None:
             return counterpart
         if isinstance(value, type):
+            if package_of(value) == "datetime":
+                return type(value.__name__, (value,), dict.fromkeys(_CLOCKS, classmethod(_refuse_clock)))
             return value if package_of(value) in LIBRARIES else self._copy_class(value)
-        has_methods = any(
-            isinstance(attribute, types.FunctionType)
-            for cls in type(value).__mro__[:-1]
-            for attribute in vars(cls).values()
-        )
-        if package_of(type(value)) in LIBRARIES or not has_methods:
-            return value
-        return self._copy_object(value, name)
+        return value if package_of(type(value)) in LIBRARIES else self._copy_object(value, name)
 
     # -- containers and objects --------------------------------------------------------------------------------------
     def _watched(self, name: str, copied: object) -> Any:
@@ -102,9 +168,16 @@ class FunctionCopier:
         return tuple(items) if isinstance(value, tuple) else self._watched(name, items)
 
     def _copy_class(self, cls: type) -> type:
-        """Return a subclass whose static methods and class methods are copies."""
+        """Return a subclass whose static methods and class methods are copies; instances of `cls` are its instances."""
+        self._watched(cls.__name__, cls)
         methods = dict(self._methods(cls, with_instance_methods=False))
-        return type(cls.__name__, (cls,), methods) if methods else cls
+        if not methods:
+            return cls
+        metaclass: Any = type(cls)
+        if metaclass is type:  # abstract base classes have a check of their own
+            check = {"__instancecheck__": lambda _, instance: isinstance(instance, cls)}
+            metaclass = type("type", (type,), check)
+        return cast(type, self._watched(cls.__name__, metaclass(cls.__name__, (cls,), methods)))
 
     def _copy_object(self, value: object, name: str) -> Any:
         """Return an object with the same attributes whose methods are copies."""
@@ -112,10 +185,15 @@ class FunctionCopier:
         copied = object.__new__(cls)
         self._copies[id(value)] = copied
         self._originals.append(value)
-        copied.__class__ = type(cls.__name__, (cls,), dict(self._methods(cls, with_instance_methods=True)))
-        for attribute, item in vars(value).items():
-            copied.__dict__[attribute] = self.copy(item, f"{name or cls.__name__}.{attribute}")
-        return self._watched(name or cls.__name__, copied)
+        name, attributes = name or cls.__name__, attributes_of(value)
+        slots: dict[str, Any] = {} if hasattr(value, "__dict__") else {"__slots__": ()}
+        copied_class = type(cls.__name__, (cls,), slots | dict(self._methods(cls, with_instance_methods=True)))
+        copied.__class__ = copied_class
+        self._watched(name, cls)
+        self._watched(name, copied_class)
+        for attribute, item in attributes.items():
+            object.__setattr__(copied, attribute, self.copy(item, f"{name}.{attribute}"))
+        return self._watched(name, copied)
 
     def _methods(self, cls: type, with_instance_methods: bool) -> Iterator[tuple[str, Any]]:
         for base in reversed(cls.__mro__[:-1]):
@@ -126,7 +204,7 @@ class FunctionCopier:
                     continue
                 elif isinstance(attribute, types.FunctionType):
                     yield name, self.copy(attribute, name)
-                elif isinstance(attribute, property) and attribute.fget is not None:
+                elif type(attribute) is property and attribute.fget is not None:
                     yield name, property(self.copy(attribute.fget, name))
 
     # -- functions ---------------------------------------------------------------------------------------------------
@@ -141,7 +219,9 @@ class FunctionCopier:
         }
         self._copies[id(function)] = copied  # before its names: functions may call each other
         self._originals.append(function)
-        copied.__dict__.update({name: self.copy(value, name) for name, value in function.__dict__.items()})
+        if function.__dict__:
+            copied.__dict__.update({name: self.copy(value, name) for name, value in function.__dict__.items()})
+            self._watched(function.__name__, copied)
         for name in set(referenced_names(function.__code__)):
             if name in function.__globals__:
                 names[name] = self.copy(function.__globals__[name], name)
@@ -152,7 +232,7 @@ class FunctionCopier:
                 content = original.cell_contents
             except ValueError:  # the variable has no value yet
                 continue
-            cell.cell_contents = self.copy(content, name)
+            cell.cell_contents = content if name == "__class__" else self.copy(content, name)
         return copied
 
     def _builtins(self) -> dict[str, object]:
@@ -171,9 +251,11 @@ class FunctionCopier:
 
         return {
             **vars(builtins),
-            "float": counterparts.SymbolicFloat,
-            "max": counterparts.extremum("max"),
-            "min": counterparts.extremum("min"),
+            **{
+                name: counterpart
+                for name, (original, counterpart) in counterparts.BUILTINS.items()
+                if getattr(builtins, name) is original
+            },
             "__import__": import_view,
         }
 
@@ -229,18 +311,37 @@ def _check_no_assignment_outside(function: types.FunctionType) -> None:
 
 
 def _snapshot(value: object) -> Any:
-    """Return the items of a container, the bytes of an array or the attributes of an object."""
+    """Return the items of a container, the bytes of an array or the attributes of an object or class."""
     if isinstance(value, np.ndarray):
         return list(value.flat) if value.dtype == object else value.tobytes()
     if isinstance(value, dict):
         return dict(value)
-    return list(value) if isinstance(value, (list, set)) else dict(vars(value))
+    if isinstance(value, _ITERABLE_CONTAINERS):
+        return list(value)
+    if isinstance(value, types.ModuleType):  # submodules may be imported at any time
+        return {name: item for name, item in vars(value).items() if not isinstance(item, types.ModuleType)}
+    return attributes_of(value)
+
+
+def _restore(owner: type | types.ModuleType, snapshot: dict[str, Any]) -> None:
+    """Restore the attributes of a class or module."""
+    current = _snapshot(owner)
+    for name in current.keys() | snapshot.keys():
+        if name not in snapshot:
+            delattr(owner, name)
+        elif name not in current or current[name] is not snapshot[name]:
+            setattr(owner, name, snapshot[name])
 
 
 def _equals_snapshot(value: Any, snapshot: Any) -> bool:
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        return bool(value.tobytes() == snapshot)
     current = _snapshot(value)
+    if isinstance(current, bytes):
+        return bool(current == snapshot)
     if isinstance(current, dict):
-        return current.keys() == snapshot.keys() and all(current[key] is snapshot[key] for key in current)
-    return len(current) == len(snapshot) and all(a is b for a, b in zip(current, snapshot, strict=True))
+        return current.keys() == snapshot.keys() and all(_is_same(current[key], snapshot[key]) for key in current)
+    return len(current) == len(snapshot) and all(map(_is_same, current, snapshot))
+
+
+def _is_same(a: object, b: object) -> bool:
+    """Return True for one object, or equal numbers that a container of numbers creates at every access."""
+    return a is b or (type(a) in (int, float) and type(a) is type(b) and repr(a) == repr(b))

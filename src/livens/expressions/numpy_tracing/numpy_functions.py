@@ -67,13 +67,14 @@ def as_objects(value: object) -> np.ndarray:
 
 
 class ModuleView:
-    """View of a module in which some functions have counterparts for symbols."""
+    """View of a module in which some functions have counterparts for symbols, unless they were replaced."""
 
     def __init__(self, module: ModuleType, counterparts: dict[str, object], refused: Sequence[str] = ()) -> None:
         self._module, self._counterparts, self._refused = module, counterparts, refused
+        self._originals = {name: getattr(module, name, None) for name in counterparts}
 
     def __getattr__(self, name: str) -> Any:
-        if name in self._counterparts:
+        if name in self._counterparts and getattr(self._module, name, None) is self._originals[name]:
             return self._counterparts[name]
         if name in self._refused:
             raise TracingError(f"{self._module.__name__}.{name} depends on more than its arguments")
@@ -430,9 +431,7 @@ def scipy_package() -> ModuleView:
     return ModuleView(scipy, {"special": scipy_special(), "linalg": scipy_linalg()})
 
 
-def extremum(name: str) -> Function:
-    """Return the counterpart of the built-in function `max` or `min`."""
-    pick, builtin = (m.maximum, max) if name == "max" else (m.minimum, min)
+def _extremum(pick: Function, builtin: Function) -> Function:
 
     def called(*items: Any, **named: Any) -> Any:
         candidates = list(items[0]) if len(items) == 1 else list(items)
@@ -441,3 +440,11 @@ def extremum(name: str) -> Function:
         return builtin(*items, **named)
 
     return called
+
+
+#: Counterparts of built-in functions and types, by name, with the originals.
+BUILTINS: dict[str, tuple[object, Any]] = {
+    "float": (float, SymbolicFloat),
+    "max": (max, _extremum(m.maximum, max)),
+    "min": (min, _extremum(m.minimum, min)),
+}

@@ -8,10 +8,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
-from scipy.linalg import lapack
 
 from livens.errors import InputError
+from livens.models import lapack
 from livens.models.base import InitialState
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
 from livens.models.initialization.derivative_array import TOLERANCE
@@ -187,7 +186,7 @@ class DenseAssembly:
         """
         if not G.shape[0] or not np.isfinite(G).all():
             return np.asarray(np.linalg.pinv(G, rcond=1e-10) @ r)
-        return np.asarray(linalg.lstsq(G, r, cond=1e-10, lapack_driver="gelsy", check_finite=False)[0])
+        return lapack.least_squares(G, r, 1e-10)
 
     def matrix(self, expression: Expr, q: np.ndarray, v: np.ndarray | None = None) -> np.ndarray:
         return self.d.evaluator(expression)(q, 0.0 if v is None else v, self._t, self._k)[0]

@@ -12,6 +12,7 @@ import numpy as np
 from livens.errors import ModelError, explain_call_errors
 from livens.expressions.name_parsing import split_names
 from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
+from livens.expressions.probe import Probe
 from livens.expressions.tracing import FunctionTracer
 from livens.models.element import resolve_indices
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
@@ -20,6 +21,8 @@ from livens.models.port_hamiltonian.structure import MechanicalConstraints, PHSt
 from livens.models.system import System
 from livens.types import ArrayLike, Expr, ModelFunction
 
+#: Power added to the denominator of a damping matrix that depends on v, which has no value at rest.
+_TINY_POWER = 1e-290
 #: Names of coordinates, or a function of q, t, k that returns a matrix with directions as columns.
 Directions = str | Sequence[str] | ModelFunction
 
@@ -60,7 +63,7 @@ def from_system(system: System, inputs: Directions | None = None, outputs: Direc
     Raises
     ------
     ModelError
-        If the potential depends on time, or the dissipation function is not quadratic in v.
+        If the potential depends on time, or the dissipation function has a force at rest.
 
     Examples
     --------
@@ -153,13 +156,21 @@ def state_from_system(
 
 
 def _damping(d: EquationsOfMotion) -> Expr:
-    """Return the damping matrix C of a Rayleigh function ``v.C v / 2``."""
+    """Return a damping matrix C with ``C v = dR/dv``, constant in v for a Rayleigh function ``v.C v / 2``.
+
+    Otherwise ``C = f f^T/(f . v)`` with ``f = dR/dv``: symmetric, and positive semidefinite where the forces dissipate.
+    It depends on q and v (Symank 2025, 4.4.1).
+    """
     C, force = ca.hessian(d.R, d.v)
-    if ca.depends_on(C, d.v) or ca.sparsify(ca.substitute(force, d.v, ca.SX.zeros(d.v.numel()))).nnz():
+    at_rest = ca.Function("force", [d.q, d.v, d.t, d.k], [force])(d.q, ca.SX.zeros(d.v.numel()), d.t, d.k)
+    if Probe([d.q, d.t, d.k], seed=16).is_zero(at_rest) is False:
         raise ModelError(
-            "the dissipation function is not quadratic in v, so its forces are not -C v; define them by forces instead"
+            "the dissipation function has a force at rest, which is not -C v; define this part by forces instead"
         )
-    return ca.sparsify(C)
+    if not ca.depends_on(C, d.v):
+        return ca.sparsify(C)
+    dense = ca.densify(force)
+    return dense @ dense.T / (ca.dot(dense, d.v) + _TINY_POWER)
 
 
 def _parameters(system: System) -> Parameters:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Relative tolerance of algebraic residuals, with respect to the magnitude of their terms.
 TOLERANCE = 1e-10
+#: Relative round-off of a projected state, with respect to its largest entry.
+_SOLUTION_ROUNDOFF = 64 * UNIT_ROUNDOFF
 
 
 def check_initial_state(
@@ -175,7 +178,12 @@ def _project(
 
         state, _ = gauss_newton(step, x, floor=0.0)
         linearization = linearize(state)
-        if linearization is not None and _worst_violation(model, linearization) is None:
+        if linearization is None:
+            continue
+        # the solution has round-off relative to its largest entry, also where all terms of an equation are zero
+        roundoff = _SOLUTION_ROUNDOFF * np.abs(state).max(initial=0.0) * np.abs(linearization.jacobian).sum(axis=1)
+        accepted = dataclasses.replace(linearization, tolerance=linearization.tolerance + roundoff)
+        if _worst_violation(model, accepted) is None:
             return state
     return None
 

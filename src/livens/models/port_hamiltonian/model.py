@@ -13,6 +13,7 @@ import numpy as np
 from livens.errors import InputError, ModelError
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
+from livens.expressions.state_layout import Layout
 from livens.expressions.tracing import FunctionTracer
 from livens.models.base import ConservationGuarantees, InitialState, check_initial_value_names
 from livens.models.descriptor import Descriptor, DescriptorModel
@@ -37,9 +38,10 @@ class PortHamiltonian(DescriptorModel):
     Parameters
     ----------
     states : str, sequence of str or int
-        Names of the states ("x1 x2"), or their number n.
-    H : callable
-        Hamiltonian, the stored energy, in joules.
+        Names of the states ("x1 x2"), or their number n. Zero for a memoryless component of a network, such as a
+        resistor or a transformer: `ports`, and S or N.
+    H : callable, optional
+        Hamiltonian, the stored energy, in joules. Required unless there are no states.
     z : array_like or callable, optional
         Effort of shape (n,). Default: the gradient of H, for E = identity.
     E : array_like or callable, optional
@@ -89,13 +91,13 @@ class PortHamiltonian(DescriptorModel):
     """
 
     type_label = "PortHamiltonian"
-    formulations = ("port-hamiltonian", "descriptor")
+    formulations: tuple[str, ...] = ("port-hamiltonian", "descriptor")
 
     def __init__(
         self,
         states: Names,
         *,
-        H: ModelFunction,
+        H: ModelFunction | None = None,
         z: MatrixLike | None = None,
         E: MatrixLike | None = None,
         r: MatrixLike | None = None,
@@ -112,11 +114,13 @@ class PortHamiltonian(DescriptorModel):
     ) -> None:
         names, values = parse_names("states", states, "x"), Parameters(parameters)
         n = len(names)
-        if n == 0:
-            raise InputError("a port-Hamiltonian system needs at least one state")
+        if n == 0 and ports is None:
+            raise InputError("a port-Hamiltonian system needs at least one state, or ports: a memoryless component")
         x, t, k = ca.SX.sym("x", n), ca.SX.sym("t"), ca.SX.sym("k", values.size)
         trace = FunctionTracer({"x": x, "t": t, "k": ParameterNamespace(values.unpack_symbols(k))})
-        energy = trace("H", H, ())
+        energy = ca.SX(0) if H is None else trace("H", H, ())
+        if H is None and n:
+            raise ModelError("give the Hamiltonian H: only a component without states stores no energy")
         if E is not None and z is None:
             raise ModelError("give the effort z together with E: only for E = identity is it the gradient of H")
         port_matrix = trace("B", B, (n, None)) if B is not None else None
@@ -357,6 +361,12 @@ class PortHamiltonian(DescriptorModel):
             Output of shape (n_ports, 1).
         """
         return self._terms["y"](x, t, k)
+
+    @property
+    def layout(self) -> Layout:
+        if not self.n:
+            raise InputError("a memoryless component has no states: it is a part of a network, see interconnect_all")
+        return super().layout
 
     @functools.cached_property
     def conservative(self) -> bool:

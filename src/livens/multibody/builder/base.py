@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.element import Element
+from livens.multibody.armature import JointArmature
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.beam import Beam
 from livens.multibody.body import Body, Marker, MovingMarker, parse_point
@@ -66,6 +67,8 @@ class ModelBase:
         #: Constraints between two bodies by name: joints, rolling, points on curves and surfaces.
         self.connections: dict[str, BodyConstraint] = {}
         self.couplings: dict[str, Coupling] = {}
+        #: Reflected rotor inertias of joints by name.
+        self.armatures: dict[str, JointArmature] = {}
         #: Measured coordinates of joints with several degrees of freedom.
         self.joint_coordinates: dict[str, JointCoordinate] = {}
         self.beams: dict[str, Beam] = {}
@@ -119,6 +122,7 @@ class ModelBase:
             self.bodies,
             self.connections,
             self.couplings,
+            self.armatures,
             self.joint_coordinates,
             self._force_elements,
             self._point_sensors,

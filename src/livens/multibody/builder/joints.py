@@ -10,6 +10,7 @@ import numpy as np
 from livens.errors import InputError, suggestion
 from livens.models.element import Element
 from livens.multibody import point_constraints
+from livens.multibody.armature import JointArmature
 from livens.multibody.body import Body, frame_from_x, frame_from_z, parse_direction, parse_point
 from livens.multibody.body_constraint import BodyConstraint
 from livens.multibody.builder.base import ModelBase
@@ -653,6 +654,52 @@ class JointMethods(ModelBase):
             raise InputError(f"{name}: a coupling needs at least two different joints")
         self.couplings[name] = Coupling(name, coupling_type, checked_terms)
         return self.couplings[name]
+
+    def armature(self, joint: Joint, *, inertia: float, name: str | None = None) -> JointArmature:
+        """Add the armature of a joint: the reflected inertia of the rotor of a motor and its gearbox.
+
+        The rotor adds ``inertia rate^2 / 2`` to the kinetic energy, and nothing else. The result ``name.torque`` (N m)
+        or ``name.force`` (N) is that of its inertia on the joint.
+
+        Parameters
+        ----------
+        joint : Joint
+            Joint with an angle or a displacement.
+        inertia : float
+            Rotor inertia times the squared gear ratio in kg m^2, or the reflected mass in kg of a joint that slides.
+        name : str, optional
+            Name; by default that of the joint with " armature".
+
+        Returns
+        -------
+        JointArmature
+            The armature.
+
+        Raises
+        ------
+        InputError
+            If the joint has no single angle or displacement, or has an armature already.
+
+        Examples
+        --------
+        >>> import livens as lv
+        >>> mb = lv.Multibody(gravity=None)
+        >>> rod = mb.rod("rod", a=[0, 0, 0], b=[1, 0, 0], mass=3.0, radius=0.01)
+        >>> hinge = mb.revolute("hinge", mb.ground, rod, at=[0, 0, 0], axis="z")
+        >>> rotor = mb.armature(hinge, inertia=0.5)
+        >>> print(f"{mb.mass_matrix([0.0])[0, 0]:.4f}")
+        1.5001
+        """
+        self._check_joint("armature", joint)
+        name = f"{joint.name} armature" if name is None else name
+        if not (joint.joint_type.angle or joint.joint_type.slide):
+            raise InputError(f"{name}: the {joint.type_name} joint '{joint.name}' has no single angle or displacement")
+        if joint.armature is not None:
+            raise InputError(f"{name}: the joint '{joint.name}' has the armature '{joint.armature.name}' already")
+        moment = check_positive(f"{name}: inertia", inertia)
+        self._claim_name(name)
+        joint.armature = self.armatures[name] = JointArmature(name, joint, moment)
+        return joint.armature
 
     def gear(self, name: str, joint_a: Joint, joint_b: Joint, *, ratio: float) -> Coupling:
         """Add a gear: the second joint rotates by `ratio` times the angle of the first.

@@ -92,6 +92,7 @@ class ContactGroup:
             getattr(shape, "local_positions", None),
             getattr(shape, "rounding", 0.0),
             getattr(shape, "radius", 0.0),
+            getattr(shape, "edges", None),
         )
         points = None if attributes[0] is None else np.array(attributes[0]).tobytes()
         surface = shape.surface if shape.surface is not None else type(shape)

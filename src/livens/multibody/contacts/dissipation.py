@@ -106,6 +106,13 @@ def friction_potential(coefficient: ScalarLike, slip: Vector, slip_tolerance: Sc
     return coefficient * m.sqrt(m.dot(slip, slip) + slip_tolerance**2)
 
 
+def spinning_torque(
+    load: ScalarLike, rate: ScalarLike, coefficient: ScalarLike, radius: ScalarLike, rate_tolerance: ScalarLike
+) -> ScalarLike:
+    """Return the regularised torque of spinning friction about the normal, against a rate of spin."""
+    return -(coefficient * radius * load * rate / m.sqrt(rate**2 + rate_tolerance**2))
+
+
 @functools.cache
 def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
     """Return the Hunt-Crossley dissipation: the normal force is ``elastic max(0, 1 + damping depth rate)``."""

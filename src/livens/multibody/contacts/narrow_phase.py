@@ -10,6 +10,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.multibody.body import Body
+from livens.multibody.contacts.geometry.box_edges import BoxEdgePair
 from livens.multibody.contacts.geometry.capsule_pair import CapsulePair
 from livens.multibody.contacts.geometry.ellipsoid import EllipsoidOnPlane
 from livens.multibody.contacts.geometry.pair_geometry import PairGeometry
@@ -56,8 +57,9 @@ def contact_points(name: str, shape_a: CollisionShape, shape_b: CollisionShape) 
         return [_capsule_point(shape_a, shape_b)]
     polyhedra = Box, ConvexMesh
     if isinstance(shape_a, polyhedra) and isinstance(shape_b, polyhedra):
-        # corners of each polyhedron against the faces of the other
-        return [*_sphere_surface_points(shape_a, shape_b), *_sphere_surface_points(shape_b, shape_a)]
+        # corners of each polyhedron against the faces of the other, and crossing edges of boxes
+        edges = [_box_edge_point(shape_a, shape_b)] if _edges_touch(shape_a, shape_b) else []
+        return [*_sphere_surface_points(shape_a, shape_b), *_sphere_surface_points(shape_b, shape_a), *edges]
     for shape, other in ((shape_a, shape_b), (shape_b, shape_a)):
         if _can_be_sampled(shape, other):
             return _sphere_surface_points(shape, other)
@@ -80,6 +82,12 @@ def _can_be_sampled(shape: CollisionShape, other: CollisionShape) -> bool:
     return isinstance(other, (HalfSpace, HollowSphere, HollowCylinder)) and isinstance(
         shape, (Box, Capsule, ConvexMesh)
     )
+
+
+def _edges_touch(shape: CollisionShape, other: CollisionShape) -> bool:
+    """Return whether two shapes are boxes in space whose crossing edges touch."""
+    are_boxes = isinstance(shape, Box) and isinstance(other, Box) and shape.edges and other.edges
+    return are_boxes and shape.body.dimension == 3
 
 
 def _sphere_surface_points(shape: CollisionShape, other: CollisionShape) -> list[ContactPoint]:
@@ -112,6 +120,18 @@ def _capsule_point(shape: Capsule, other: Capsule) -> ContactPoint:
     )
     constants = dict(X=shape.local_position, Y=other.local_position, E=shape.direction, F=other.direction)
     return ContactPoint(CapsulePair(), shape.body, other.body, sizes, constants)
+
+
+def _box_edge_point(shape: CollisionShape, other: CollisionShape) -> ContactPoint:
+    assert isinstance(shape, Box) and isinstance(other, Box)
+    sizes = dict(
+        half=shape.sizes["half"] - shape.rounding,
+        other=other.sizes["half"] - other.rounding,
+        reach=shape.rounding,
+        radius=other.rounding,
+    )
+    constants = dict(X=shape.local_position, Y=other.local_position, A=shape.axes, B=other.axes)
+    return ContactPoint(BoxEdgePair(), shape.body, other.body, sizes, constants)
 
 
 def _ellipsoid_point(

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import TiedParameter, shared
 from livens.models.element import Element, InvariantForm, of_invariants
-from livens.models.penalty_contact import positive_ramp, smoothed_step_function
 from livens.multibody.body import Body
 from livens.multibody.contacts import dissipation as resisting
 from livens.multibody.contacts.dissipation import Friction
@@ -59,13 +56,7 @@ class NormalForceElement(ContactElement):
 
     def stiffness(self, gap: ScalarLike, k: ParameterNamespace, smoothing_length: float) -> Any:
         """Return the contact stiffness, the derivative of the force by the depth, smoothed around zero (eq. 28)."""
-        law, depth = self._pair[1], ca.SX.sym("depth")
-        tangent_stiffness = ca.gradient(m.to_casadi(law.force(m.Scalar(depth), k)), depth)
-        smoothed_depth = m.to_casadi(positive_ramp(-gap, smoothing_length))
-        return (
-            m.Scalar(ca.substitute(tangent_stiffness, depth, smoothed_depth))
-            * smoothed_step_function(-gap, smoothing_length) ** 2
-        )
+        return self._pair[1].smoothed_stiffness(gap, k, smoothing_length)
 
 
 @functools.cache

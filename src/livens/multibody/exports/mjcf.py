@@ -72,6 +72,11 @@ class Writer:
             *mb._sampled_controllers,
         )
         self.notes += [f"'{element_name}' is not in the file" for element_name in unsupported]
+        for armature in mb.armatures.values():
+            joint_type = "hinge" if armature.is_angle else "slide"
+            if joint_name := self._mjcf_joint_name(armature.name, armature.driving_joint, joint_type):
+                attributes = self.joint_attributes.setdefault(joint_name, {})
+                attributes["armature"] = format_numbers([armature.inertia])
         for coupling in mb.couplings.values():
             self._write_coupling(coupling.name, coupling.terms)
         for joint in self.tree.loop_joints:

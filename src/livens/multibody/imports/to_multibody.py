@@ -312,7 +312,7 @@ class MultibodyBuilder:
                 f"Coulomb friction of '{dof.name}' is regularised below a rate of 1e-3, see mb.friction"
             )
         if dof.armature:
-            self._add_armature(dof, joint)
+            mb.armature(joint, inertia=dof.armature)
         if dof.range is not None:
             if self.limit_stiffness is None or (is_rotational and dof.range[1] - dof.range[0] >= 2 * np.pi):
                 self.inactive_limits.append(dof.name)
@@ -345,14 +345,6 @@ class MultibodyBuilder:
         if dof.damping:
             name, loss = f"{joint.name} damper", spherical_joint_forces.damper(*sides)
             self.mb._add_force_element(name, joint.force_element(name, dict(viscosity=dof.damping), dissipation=loss))
-
-    def _add_armature(self, dof: JointDof, joint: Joint) -> None:
-        """Add the armature (reflected rotor inertia) as a weightless rotor on the ground, coupled to the joint.
-
-        Its kinetic energy is half the armature times the squared joint rate. For a slide, the rotor turns by one radian
-        per metre.
-        """
-        self._add_rotor(joint.name, dof.armature, dof.point, dof.axis, [(joint, 1.0)])
 
     def _add_rotor(
         self, label: str, moment: float, point: np.ndarray, axis: np.ndarray, terms: list[tuple[Joint, float]]

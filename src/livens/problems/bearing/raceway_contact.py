@@ -15,7 +15,8 @@ import numpy as np
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
-from livens.multibody.contacts.dissipation import friction_force, hunt_crossley_force
+from livens.multibody.contacts.dissipation import friction_force, hunt_crossley_force, spinning_torque
+from livens.multibody.contacts.normal_laws.hertz import hertz_energy, hertz_force
 from livens.multibody.ring_modes import harmonics, mode_shapes
 from livens.types import ScalarLike, Vector
 
@@ -34,15 +35,6 @@ class RaceContact(NamedTuple):
     normal: Any
     penetration: Any
     arm: Any
-
-
-def _hertz(K: ScalarLike, depth: ScalarLike) -> ScalarLike:
-    """Return the Hertz force ``K depth^(3/2)``."""
-    return K * depth * m.sqrt(depth)
-
-
-def _hertz_energy(K: ScalarLike, depth: ScalarLike) -> ScalarLike:
-    return 0.4 * K * depth * depth * m.sqrt(depth)
 
 
 def _regularised_coulomb(Q: ScalarLike, u: Vector, sliding: Vector, mu: ScalarLike, creep: ScalarLike) -> Vector:
@@ -117,8 +109,8 @@ def _race_kinematics(q: Vector, t: ScalarLike, k: ParameterNamespace, race: Race
 @functools.cache
 def race_energy(race: Race) -> ModelFunction:
     if race.depends_on_rotation:
-        return lambda q, t, k: _hertz_energy(k.K, _race_kinematics(q, t, k, race).contact.penetration)
-    return lambda q, k: _hertz_energy(k.K, _race_kinematics(q, 0.0, k, race).contact.penetration)
+        return lambda q, t, k: hertz_energy(k.K, _race_kinematics(q, t, k, race).contact.penetration)
+    return lambda q, k: hertz_energy(k.K, _race_kinematics(q, 0.0, k, race).contact.penetration)
 
 
 def _penetration_rate(kinematics: RaceKinematics, v: Vector, k: ParameterNamespace, race: Race) -> tuple[Any, Any, Any]:
@@ -144,7 +136,7 @@ def race_forces(race: Race) -> ModelFunction:
         kinematics = _race_kinematics(q, t, k, race)
         u, depth, ball_arm = kinematics.contact
         on_ball, on_modes, rate = _penetration_rate(kinematics, v, k, race)
-        elastic = _hertz(k.K, depth)
+        elastic = hertz_force(k.K, depth)
         Q = hunt_crossley_force(elastic, k.damping, rate)
         spin = k.speed + v[9] if race.spins else 0.0
         arm = kinematics.offset + ball_arm
@@ -154,7 +146,7 @@ def race_forces(race: Race) -> ModelFunction:
             sliding = sliding - spin * m.array([0.0, -arm[2], arm[1]])
             pivoting = pivoting - spin * u[0]
         friction = _regularised_coulomb(Q, u, sliding, k.mu, k.creep)
-        moment = -(k.mu * k.pivot * Q * pivoting / m.sqrt(pivoting**2 + k.pivot_creep**2)) * u
+        moment = spinning_torque(Q, pivoting, k.mu, k.pivot, k.pivot_creep) * u
         contact_force = friction - (Q - elastic) * on_ball
         generalised_forces = [*contact_force, *(m.cross(ball_arm, friction) + moment), *(-contact_force)]
         if race.spins:
@@ -178,7 +170,7 @@ def race_normal(race: Race) -> ModelFunction:
     def normal(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         kinematics = _race_kinematics(q, t, k, race)
         _, _, rate = _penetration_rate(kinematics, v, k, race)
-        return hunt_crossley_force(_hertz(k.K, kinematics.contact.penetration), k.damping, rate)
+        return hunt_crossley_force(hertz_force(k.K, kinematics.contact.penetration), k.damping, rate)
 
     return normal
 

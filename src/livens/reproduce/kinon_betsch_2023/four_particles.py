@@ -8,7 +8,7 @@ from livens.plot.style import house_style
 from livens.reproduce import panels, springs
 from livens.reproduce.core import Claim, figure
 
-_SEE_FIGURE_5 = "The published curve corresponds to a wrong derivative of T: see figure 5."
+_SEE_FIGURE_5 = "The published curve has a wrong derivative of T: see figure 5."
 _E_STEP = r"$|E_{n+1} - E_n|$ (J)"
 
 

@@ -45,7 +45,7 @@ def pendulum() -> tuple[Figure, list[Claim]]:
     4,
     "Increments of total and generalised energy of the spring pendulum",
     quick=True,
-    note="The published curves correspond to a wrong derivative of T: see figure 3.",
+    note="The published curves have a wrong derivative of T: see figure 3.",
 )
 @house_style()
 def pendulum_increments() -> tuple[Figure, list[Claim]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from livens.reproduce.modin_2009.bearing_runs import (
     Curves,
     Options,
     bearing,
+    count_jacobians,
     cvode,
     output_names,
     semi_explicit,
@@ -129,7 +131,9 @@ _CASES: dict[str, tuple[str, Options]] = {
     "4.2",
     "Cost of CVODE and of the semi-explicit scheme",
     note="Bars are evaluations of the contact forces in 0.6 ms, counted as in paper V: a Jacobian counts as 12 "
-    "evaluations, plus two for each elastic state. Both codes reproduce the cage speed, on which the source tunes "
+    "evaluations, plus two for each elastic state. Jacobians are counted by VODE with the same tolerance, the "
+    "predecessor of CVODE with the same rule for their reuse; the interface of CasADi to CVODES computes one at each "
+    "setup of the linear solver. Both codes reproduce the cage speed, on which the source tunes "
     "them, within 1 %. Times of the source are those of another program on another machine. The roller bearing has two "
     "rows of five rollers with four slices each and no cage; its output is the orbit rate of the rollers.",
 )
@@ -137,7 +141,7 @@ _CASES: dict[str, tuple[str, Options]] = {
 def costs() -> tuple[Figure, list[Claim]]:
     picture = new_figure(PAGE, 3.6)
     axes = picture.subplots()
-    ratios, errors, longest = {}, {}, 0
+    ratios, errors, reuse, longest = {}, {}, {}, 0
     for i, (label, (case, options)) in enumerate(_CASES.items()):
         exact, semi_explicit_run, speed = (
             cvode(case, 1e-6, options),
@@ -145,10 +149,12 @@ def costs() -> tuple[Figure, list[Claim]]:
             output_names(case)[-1],
         )
         # tuned as in the source: the cheapest run whose curve is within the tolerance
-        candidates = [cvode(case, tolerance, options) for tolerance in _TOLERANCES]
-        cvode_run = min(
-            (code for code in candidates if code.error(exact, speed) < _CURVE_TOLERANCE), key=lambda code: code.counted
-        )
+        candidates = {tolerance: cvode(case, tolerance, options) for tolerance in _TOLERANCES}
+        accurate = [value for value, code in candidates.items() if code.error(exact, speed) < _CURVE_TOLERANCE]
+        tolerance = min(accurate, key=lambda value: candidates[value].evaluations)
+        steps, jacobians = count_jacobians(case, tolerance, options)
+        reuse[label] = steps / jacobians
+        cvode_run = dataclasses.replace(candidates[tolerance], jacobians=jacobians)
         ratios[label], longest = (
             cvode_run.counted / semi_explicit_run.counted,
             max(longest, cvode_run.counted, semi_explicit_run.counted),
@@ -162,20 +168,21 @@ def costs() -> tuple[Figure, list[Claim]]:
     axes.set_xlim(100, 1.4 * longest)
     axes.set_xlabel(f"evaluations of contact forces in {1e3 * T_END:g} ms")
     axes.legend(loc="upper right")
-    first, second_order_errors, third = (ratios[label] for label in _CASES if label.startswith("3"))
+    first, second, third = (ratios[label] for label in _CASES if label.startswith("3"))
     claims = [
+        claim_between("Steps per Jacobian of VODE, fewest of the six cases,", min(reuse.values()), 20, 100),
+        claim_between("and most.", max(reuse.values()), 20, 100),
         claim_below(
             "The semi-explicit scheme reproduces the cage speed as well as CVODE (error over its range).",
             max(errors.values()),
             _CURVE_TOLERANCE,
         ),
-        claim_between(
-            "The gain grows with the number of elastic states: twice as many,",
-            second_order_errors / first,
-            1.05,
-            np.inf,
-        ),
-        claim_between("three times as many (ratio of the gains).", third / second_order_errors, 1.05, np.inf),
+        claim_between("The gain grows with the number of elastic states: twice as many,", second / first, 1.05, np.inf),
+        claim_between("three times as many (ratio of the gains).", third / second, 1.05, np.inf),
         claim_above("The gain exceeds 2.6 with the largest number of elastic states.", third, 2.6),
+        *(
+            Claim(f"Evaluations of CVODE over those of the semi-explicit scheme, case {label}.", f"{ratio:.2g}", None)
+            for label, ratio in ratios.items()
+        ),
     ]
     return with_title(picture, "ball-bearing, radial load 1000 N"), claims

@@ -82,8 +82,8 @@ def semi_explicit(case: str, h: float, scheme: str = "semi-explicit:0.5,0.8", op
 def cvode(case: str, tolerance: float, options: Options = ()) -> Curves:
     """Return the outputs by SUNDIALS CVODES (variable-order BDF) through CasADi, with exact Jacobians.
 
-    CasADi evaluates a Jacobian at each linear solver setup; CVODES alone reuses some of them. The evaluation count
-    without Jacobians is therefore a lower bound of its cost, the count with Jacobians an upper bound.
+    CasADi evaluates a Jacobian at each linear solver setup, which CVODES alone reuses: the number of Jacobians is that
+    of setups, an upper bound. `count_jacobians` returns the number with reuse.
     """
     problem, names = bearing(case, options), output_names(case)
     system = problem.model
@@ -91,9 +91,7 @@ def cvode(case: str, tolerance: float, options: Options = ()) -> Curves:
     state = ca.vertcat(q, u)
     solver_options = dict(reltol=tolerance, abstol=1e-3 * tolerance, max_num_steps=10**6)
     solver = ca.integrator("F", "cvodes", dict(x=state, t=t, ode=rate), 0.0, TIMES[1:].tolist(), solver_options)
-    assert problem.q0 is not None and problem.v0 is not None
-    initial = ca.DM(problem.q0), quasi_velocities(system).from_qdot(ca.DM(problem.q0), ca.DM(problem.v0))
-    initial_state = np.array(ca.evalf(ca.vertcat(*initial))).ravel()
+    initial_state = _initial_state(problem)
     clock = time.perf_counter()
     solution = np.array(solver(x0=initial_state)["xf"]).T
     seconds = time.perf_counter() - clock
@@ -107,6 +105,46 @@ def cvode(case: str, tolerance: float, options: Options = ()) -> Curves:
     ).T
     curves = dict(zip(names, values, strict=True))
     return Curves(curves, statistics["nfevals"], statistics["nlinsetups"], seconds, elastic_states(options))
+
+
+def _initial_state(problem: Problem) -> np.ndarray:
+    """Return the initial coordinates and quasi-velocities."""
+    assert problem.q0 is not None and problem.v0 is not None
+    initial = ca.DM(problem.q0), quasi_velocities(problem.model).from_qdot(ca.DM(problem.q0), ca.DM(problem.v0))
+    return np.array(ca.evalf(ca.vertcat(*initial))).ravel()
+
+
+@functools.lru_cache(maxsize=32)
+def count_jacobians(case: str, tolerance: float, options: Options = ()) -> tuple[int, int]:
+    """Return the numbers of steps and of Jacobians of VODE, counted by the code.
+
+    VODE is the Fortran predecessor of CVODE with the same methods, and the same rule for the reuse of a Jacobian in
+    several setups of the linear solver.
+    """
+    from scipy.integrate import ode
+
+    problem = bearing(case, options)
+    q, u, t, rate = equations_of_motion(problem.model)
+    function = ca.Function("rate", [ca.vertcat(q, u), t], [ca.densify(rate)])
+    buffer_pair: Any = function.buffer()
+    buffer, evaluate = buffer_pair
+    state, time_point, result = np.zeros(function.numel_in(0)), np.zeros(1), np.zeros(function.numel_out(0))
+    buffer.set_arg(0, state.data)
+    buffer.set_arg(1, time_point.data)
+    buffer.set_res(0, result.data)
+
+    def right_hand_side(at: float, z: np.ndarray) -> np.ndarray:
+        state[:], time_point[0] = z, at
+        evaluate()
+        return result.copy()
+
+    solver = ode(right_hand_side)
+    solver.set_integrator("vode", method="bdf", rtol=tolerance, atol=1e-3 * tolerance, nsteps=10**6, with_jacobian=True)
+    solver.set_initial_value(_initial_state(problem), 0.0)
+    solver.integrate(T_END)
+    assert solver.successful()
+    counters = solver._integrator.iwork  # IWORK(11): steps, IWORK(13): Jacobians
+    return int(counters[10]), int(counters[12])
 
 
 def final_state_by_cvodes(

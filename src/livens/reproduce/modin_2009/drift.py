@@ -196,6 +196,15 @@ _PERTURBED = _Example(
 @house_style()
 def perturbed() -> tuple[Figure, list[Claim]]:
     claims = [*_PERTURBED.symplectic_claims(), *_PERTURBED.drift_claims()]
+    result, finer = (
+        _PERTURBED.symplectic_run(),
+        adaptive(_PERTURBED.name, "sundman-doubled", _PERTURBED.eps / 2, _PERTURBED.t_end, (), _PERTURBED._g),
+    )
+    copies, finer_copies = (float(np.abs(run.q_0 - run.q_1).max()) for run in (result, finer))
+    claims += [
+        claim_between("First integrals z0 - z1 remain small (largest difference of the copies of q),", copies, 0.1, 1),
+        claim_between("and are proportional to the step (ratio with half the step).", copies / finer_copies, 1.8, 2.2),
+    ]
     for eps in (0.25, 0.3):
         broken = until_failure(_PERTURBED.name, "sundman-doubled", eps, _PERTURBED.t_end, (), _PERTURBED._g)
         largest = float(np.abs(energy_error(broken)).max())

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from livens import problems
-from livens.plot.style import GREY, PAGE, PALETTE, house_style, new_figure
+from livens.plot.style import GREY, PAGE, PALETTE, house_style, legend, new_figure
 from livens.reproduce.core import Claim, figure
 from livens.reproduce.symank_2025.pendulums import UNEQUAL_MASSES, UNEQUAL_MASSES_T_END
 from livens.reproduce.symank_2025.runs import PAIRS
@@ -54,7 +54,7 @@ def seconds(name: str, options: tuple[tuple[str, Any], ...], t_end: float, schem
     "Computation times, published and ours",
     note="Times depend on the machine and are reported without judgement. The published times are those of Python code "
     "on a laptop. The measured times are those of all steps, the shortest of several runs. Derivation and compilation "
-    "of the equations are not included: half a second to two seconds once, then a quarter of a second from the cache. "
+    "of the equations are not included. "
     "The energy runs are fully specified: 24000 steps of 0.01 s. The constraint runs of the simple pendulum are said "
     "to have the same setup, but took half the time of J-PRK and a quarter of that of M-PRK; the difference is not "
     "explained, and the complete run is measured here. The end time of the last run is not given: at the published "
@@ -80,7 +80,7 @@ def times() -> tuple[Figure, list[Claim]]:
     axes.invert_yaxis()
     axes.set_xlim(0, 1.25 * float((published / livens_times).max()))
     axes.set_xlabel("published time over measured time")
-    axes.legend(loc="lower right")
+    legend(axes)
     picture.suptitle("pendulum and double-pendulum, h = 0.01 s, three stages", x=0.01, ha="left", color=GREY)
     claims = [
         Claim(

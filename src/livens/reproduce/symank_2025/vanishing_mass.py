@@ -81,15 +81,15 @@ def _plot_distances(axes: Axes, scheme: str, limit: str) -> None:
     "symank-2025",
     8,
     "Vanishing mass compared with zero mass",
-    note="The start is consistent with (7.9) as derived from H: v2 = 4.275e4; the printed 3.55e4 follows from 2 k2. In "
-    "the document, Gauss' method with small masses approaches massless Lobatto IIIC, and not the massless Gauss "
-    "method. This is not confirmed: both methods have the same limit, and massless Gauss is closer to the exact motion "
-    "(matrix exponential) if the steps resolve the initial layer of d2/(k2 + k3) = 5e-5 s. The steps of the document "
-    "only depend on the Newton iteration. With such steps, here 0.01 s, the errors of p2 and v2 from the layer are "
-    "multiplied by R(-200) = -0.887 per step with Gauss, by 1.4e-4 with Lobatto IIIC. For some time Gauss is therefore "
-    "far from all other solutions, including Gauss with another mass. From 1e-13 to 1e-18 kg, Gauss hardly damps "
-    "round-off of v2, because R(-h d2/m2) is close to -1: an error of 1e-4 remains in v2, and steps become small. All "
-    "runs succeed for masses down to 1e-40 kg.",
+    note="The start is consistent with (7.9) as derived from H: v2 = 4.275e4; the printed 3.55e4 follows from 2 k2. "
+    "In the document, Gauss' method with small masses approaches massless Lobatto IIIC, and not the massless Gauss "
+    "method. This is not confirmed: both methods have the same limit, and massless Gauss is closer to the exact "
+    "motion (matrix exponential) if the steps resolve the initial layer of d2/(k2 + k3) = 5e-5 s. The steps of the "
+    "document only depend on the Newton iteration. With such steps, here 0.01 s, the errors of p2 and v2 from the "
+    "layer are multiplied by R(-200) = -0.887 per step with Gauss, while Lobatto IIIC damps them at once. For some "
+    "time Gauss is therefore far from all other solutions, including Gauss with another mass. From 1e-13 to 1e-18 kg, "
+    "Gauss hardly damps round-off of v2, because R(-h d2/m2) is close to -1: an error remains in v2, and steps become "
+    "small. All runs succeed for masses down to 1e-40 kg.",
 )
 @house_style()
 def vanishing_mass() -> tuple[Figure, list[Claim]]:

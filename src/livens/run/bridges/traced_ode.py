@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -28,24 +29,39 @@ _MAX_PARAMETER_ARRAY = 64
 #: Largest number of cached models.
 _MAX_CACHED_MODELS = 64
 
+#: Largest difference of an expression and a value of its function, relative to the value and to the largest value.
+_VALUE_TOLERANCE, _SCALE_TOLERANCE = 1e-7, 1e-9
+#: Change of the time, relative to the interval, and of the state at which expressions are compared with functions.
+_TIME_CHANGE, _STATE_CHANGE = 0.37, 0.013
+
 _models: LruCache[Hashable, TracedOde] = LruCache(_MAX_CACHED_MODELS)
 
 
 def traced_ode(
-    fun: ModelFunction, n: int, args: Sequence[object], events: Sequence[ModelFunction], sign: float
+    fun: ModelFunction,
+    t_span: tuple[float, float],
+    y0: np.ndarray,
+    args: Sequence[object],
+    events: Sequence[ModelFunction],
 ) -> TracedOde:
-    """Return the traced right-hand side, from a cache if the function and all values it depends on are equal."""
-    key = value_key(fun, *events)
-    if key is None:
-        return TracedOde(fun, n, args, events, sign)
-    key = key, n, sign, tuple(map(_structure, args))
-    for argument_key in (None, value_key(*args)):  # arguments that are parameters are not part of the key
-        ode = _models.get((key, argument_key))
-        if ode is not None and (argument_key is not None or ode.is_parametric):
-            return _models.put((key, argument_key), ode)
-    ode = TracedOde(fun, n, args, events, sign)
+    """Return the traced right-hand side, from a cache if the function and all values it depends on are equal.
+
+    A cached right-hand side is used only if it also agrees with the function at the initial time and state.
+    """
+    sign = 1.0 if t_span[1] >= t_span[0] else -1.0
+    functions = fun, *events
+    key = value_key(*functions)
+    if key is not None:
+        key = key, y0.size, sign, tuple(map(_structure, args))
+        for argument_key in (None, value_key(*args)):  # arguments that are parameters are not part of the key
+            ode = _models.get((key, argument_key))
+            is_equal = ode is not None and (argument_key is not None or ode.is_parametric)
+            if ode is not None and is_equal and ode.agrees(functions, t_span[0], y0, args):
+                return _models.put((key, argument_key), ode)
+    ode = TracedOde(fun, y0.size, args, events, sign)
+    ode.verify(functions, t_span, y0, args)
     argument_key = None if ode.is_parametric else value_key(*args)
-    if ode.is_parametric or argument_key is not None:
+    if key is not None and (ode.is_parametric or argument_key is not None):
         _models.put((key, argument_key), ode)
     return ode
 
@@ -102,6 +118,7 @@ class TracedOde:
         self.n_operations = int(ca.Function("rhs", [t, x, k], [rhs]).n_instructions())
         self._jacobian = t, x, k, rhs
         event_columns = [column(event, 1) for event in events]
+        self._evaluate = Evaluator([t, x, k], [self._sign * rhs, *event_columns])
         self.event_functions = [_model_function([t, x, k], expression) for expression in event_columns]
         self.model = FirstOrder(
             self.n,
@@ -140,6 +157,36 @@ class TracedOde:
         parameters = [argument for argument in _leaves(args) if self._is_parameter(argument)]
         return [float(value) for argument in parameters for value in np.ravel(argument)]
 
+    # -- agreement with the functions --------------------------------------------------------------------------------
+    def agrees(self, functions: Sequence[ModelFunction], t: float, y: np.ndarray, args: Sequence[object]) -> bool:
+        """Return True if the expressions have the values of the functions at a time and state.
+
+        Values that are not finite, and calls that raise, are not compared.
+        """
+        expected = _values(functions, t, y, args)
+        traced = self._evaluate(self._sign * t, y, self.parameter_values(args))
+        for values, expression, size in zip(expected, traced, self._scales, strict=True):
+            if values is None:
+                continue
+            error = np.abs(values - expression[:, 0])
+            if not (error <= _VALUE_TOLERANCE * np.abs(values) + _SCALE_TOLERANCE * size).all():
+                return False
+        return True
+
+    def verify(
+        self, functions: Sequence[ModelFunction], t_span: tuple[float, float], y: np.ndarray, args: Sequence[object]
+    ) -> None:
+        """Raise `TracingError` unless the expressions agree with the functions at the initial and another state."""
+        times = t_span[0], t_span[0] + _TIME_CHANGE * (t_span[1] - t_span[0])
+        states = y, y * (1 + _STATE_CHANGE * np.cos(np.arange(y.size)))
+        sampled = [_values(functions, time, state, args) for time, state in zip(times, states, strict=True)]
+        self._scales = [
+            max((float(np.abs(values).max()) for values in column if values is not None), default=0.0)
+            for column in zip(*sampled, strict=True)
+        ]
+        if not all(self.agrees(functions, times[i], states[i], args) for i in (0, 1, 0)):
+            raise TracingError("its values change from call to call: it depends on more than its arguments")
+
     def prepared(self, scheme: str) -> Prepared:
         """Return the model prepared with a scheme."""
         if scheme not in self._prepared:
@@ -168,6 +215,23 @@ def _leaves(args: Sequence[Any]) -> Iterator[Any]:
             yield from _leaves(argument)
         else:
             yield argument
+
+
+def _values(
+    functions: Sequence[ModelFunction], t: float, y: np.ndarray, args: Sequence[object]
+) -> list[np.ndarray | None]:
+    """Return the values of functions as vectors; None if a call raises, or for values that are not finite."""
+    values: list[np.ndarray | None] = []
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for function in functions:
+            try:
+                value = np.asarray(function(t, y.copy(), *args), dtype=float).ravel()
+            except Exception:  # integration of the expressions meets the same state
+                values.append(None)
+                continue
+            values.append(value if np.isfinite(value).all() else None)
+    return values
 
 
 def _model_function(symbols: list[Any], expression: Any, is_vector: bool = False) -> ModelFunction:

@@ -13,11 +13,11 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import lapack
 
 from livens.engine.compiled_step import CompiledStep
 from livens.errors import InputError
 from livens.expressions.evaluate import Evaluator
+from livens.models import lapack
 from livens.models.base import InitialState
 from livens.models.descriptor import DescriptorModel
 from livens.models.equations_of_motion import equations_of_motion
@@ -243,6 +243,8 @@ def _input_names(model: Any, initial_values: Mapping[str, Any]) -> tuple[str, ..
         return ("q0", "p0") if "p0" in initial_values else ("q0", "v0")
     if isinstance(model, DescriptorModel):
         return ("x0",)
+    if "discrete Lagrangian" in model.formulations:
+        return "q0", "p0"
     raise InputError(f"derivatives by the initial values of {model.type_label} are not available: use a System")
 
 

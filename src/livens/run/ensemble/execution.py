@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from livens.engine.ensemble.serialized_step import SerializedStep, run_block
-from livens.engine.ensemble.stepper import (
+from livens.engine.ensemble.lane_run import (
     ARRAYS,
     EnsembleArrays,
-    EnsembleStepper,
     HistogramSpec,
     InputTable,
     TimeGrid,
 )
+from livens.engine.ensemble.serialized_step import SerializedStep, run_block
+from livens.engine.ensemble.stepper import EnsembleStepper
 from livens.errors import InputError, MissingExtraError
 from livens.run.ensemble.partial_results import open_block_store
 

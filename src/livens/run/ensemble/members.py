@@ -12,8 +12,8 @@ import numpy as np
 
 from livens.engine.codegen.initial_state_kernel import InitialStateKernel, MatrixPattern
 from livens.engine.compiled_step import CompiledStep, compiled_step
+from livens.engine.ensemble.lane_run import InputTable
 from livens.engine.ensemble.member_ordering import canonical_member
-from livens.engine.ensemble.stepper import InputTable
 from livens.engine.newton.markowitz import SingularMatrixError, pivot_order
 from livens.errors import InputError, LivensError
 from livens.expressions.evaluate import Evaluator

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from livens.engine.ensemble.stepper import ARRAYS, EnsembleArrays
+from livens.engine.ensemble.lane_run import ARRAYS, EnsembleArrays
 from livens.errors import InputError, WriteError
 from livens.results.ensemble import Ensemble
 from livens.results.storage import ensemble_zarr, zarr_store

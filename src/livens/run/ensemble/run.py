@@ -11,17 +11,15 @@ import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
 from livens.engine.compiled_step import CompiledStep
-from livens.engine.ensemble.member_ordering import morton_order
-from livens.engine.ensemble.monitor_kernel import EnsembleMonitorSpec
-from livens.engine.ensemble.stepper import (
+from livens.engine.ensemble.lane_run import (
     EnsembleArrays,
-    EnsembleStepper,
     HistogramSpec,
     InputTable,
     TimeGrid,
-    choose_width,
-    unpermute,
 )
+from livens.engine.ensemble.member_ordering import morton_order
+from livens.engine.ensemble.monitor_kernel import EnsembleMonitorSpec
+from livens.engine.ensemble.stepper import EnsembleStepper, choose_width, unpermute
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.observables.drift_monitor import ENERGY, MAX_DRIFT, MAX_MAGNITUDE
 from livens.engine.observables.kernel_table import observable_function

@@ -26,6 +26,7 @@ GROUPS = (
     "Schemes with adaptive steps, by a scaling function",
     "Taylor series",
     "Nambu systems",
+    "Poisson and Lie-Poisson systems",
     "Methods for comparison",
 )
 BEGIN = "<!-- schemes: written by python -m livens.schemes.core.catalogue -->"

@@ -12,6 +12,7 @@ import importlib
 import itertools
 import pkgutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from livens.errors import InputError
@@ -107,7 +108,8 @@ def get(name: str | Scheme) -> Scheme:
         return name
     if not isinstance(name, str):
         raise InputError(f"scheme must be a name, got {name!r}")
-    _import_all_schemes()
+    if not _import_module_of(name):
+        _import_all_schemes()
     if name in Scheme._registry:
         return Scheme._registry[name]()
     # longest template first, as one template may be a prefix of another
@@ -200,6 +202,25 @@ def _did_you_mean(name: str) -> str:
     candidates = {*names(), *aliases(), *(scheme.name for scheme in all())}
     close = difflib.get_close_matches(name, sorted(candidates), n=1)
     return f"; did you mean '{close[0]}'?" if close else "; `livens list schemes` lists all schemes"
+
+
+@functools.cache
+def _modules_by_stem() -> dict[str, str]:
+    """Return the modules of the package by the last part of their names."""
+    root = Path(__file__).parents[1]
+    files = (path.relative_to(root.parents[1]).with_suffix("") for path in root.rglob("*.py"))
+    return {path.name: ".".join(path.parts) for path in files}
+
+
+def _import_module_of(name: str) -> bool:
+    """Import the module that is named after a scheme; return True if the scheme is registered.
+
+    The import of one module takes a fraction of the time of all schemes.
+    """
+    module = _modules_by_stem().get(name.replace("-", "_"))
+    if module is not None:
+        importlib.import_module(module)
+    return module is not None and name in Scheme._registry
 
 
 @functools.cache

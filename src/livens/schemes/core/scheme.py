@@ -25,6 +25,9 @@ FORMULATION_DESCRIPTIONS = {
     "descriptor": "a model in descriptor form (FirstOrder, PortHamiltonian, ...)",
     "port-hamiltonian": "a port-Hamiltonian system (PortHamiltonian)",
     "nambu": "a Nambu system (Nambu)",
+    "discrete Lagrangian": "a discrete Lagrangian (DiscreteLagrangian)",
+    "spins": "a spin system (Spins)",
+    "isospectral": "an isospectral flow (IsospectralFlow)",
     "partitioned": "a model in two parts (FirstOrder with `partition`)",
     "constrained phase space": "coordinates and momenta with constraints (ConstrainedHamiltonian)",
 }

@@ -100,7 +100,7 @@ class ErrorEstimate:
     def count(self) -> int:
         return int(self.errors.numel())
 
-    @property
+    @functools.cached_property
     def info(self) -> ErrorEstimateInfo:
         powers = self.h_powers or (0,) * self.count
         return ErrorEstimateInfo(self.names, self.order, powers, self.matrix is not None, self.max_growth)

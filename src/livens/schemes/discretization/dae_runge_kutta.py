@@ -110,7 +110,7 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau, stage_terms: Stage
         equation_labels=tuple(equation_labels),
         **polynomial,
         error_estimate=radau_error_estimate(model, tableau, stage_derivatives, x0_consistent, x1_consistent, h, t, k),
-        named_values=stage_values(X=states, slope=stage_derivatives),
+        named_values=stage_values(X=states, slope=stage_derivatives, time=[t + c_i * h for c_i in tableau.c]),
     )
 
 

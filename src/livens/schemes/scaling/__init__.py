@@ -14,11 +14,12 @@ from livens.schemes.scaling.base import Scaling
 from livens.schemes.scaling.energies import inverse_lagrangian, kinetic, potential
 from livens.schemes.scaling.outputs import of
 from livens.schemes.scaling.stiffness import StiffnessEstimate, stiffness, stiffness_estimate
-from livens.schemes.scaling.user_defined import speed, user_scaling
+from livens.schemes.scaling.user_defined import curvature, speed, user_scaling
 
 __all__ = [
     "Scaling",
     "StiffnessEstimate",
+    "curvature",
     "inverse_lagrangian",
     "kinetic",
     "of",

@@ -37,6 +37,7 @@ class StepMeans(NamedTuple):
     unit: Expr  # step size in fictive time
     inverse_effective_mass: Callable[[Expr], Expr]  # ``f.M^-1 f`` of a force f on the coordinates
     multipliers: Expr | None = None  # Lagrange multipliers of the step
+    acceleration: Expr | None = None  # acceleration in the middle of the step, for scalings that need it
 
 
 class Scaling:
@@ -44,6 +45,8 @@ class Scaling:
 
     #: True if g is a function of the energies T and V only.
     energies = False
+    #: True if g is a function of the acceleration.
+    uses_acceleration = False
 
     def expression(self, model: Model) -> Expr:
         """Return g as an expression of the state and the parameters of a model.
@@ -106,6 +109,33 @@ class Scaling:
             f"the scaling {self} is made for models in coordinates and momenta; for a mechanical system with "
             "constraints or forces write a function of the coordinates and velocities, such as scaling=lambda q, v: "
             "..., or use a scaling such as livens.scaling.stiffness"
+        )
+
+    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+        """Return g of a model of first order, such as a port-Hamiltonian system.
+
+        Parameters
+        ----------
+        model : DescriptorModel
+            Model to integrate.
+        x, rate : casadi.SX
+            State and its rate in the middle of a step.
+        k : casadi.SX
+            Parameter vector.
+
+        Returns
+        -------
+        casadi.SX
+            Scalar expression.
+
+        Raises
+        ------
+        InputError
+            If the scaling does not support models of first order.
+        """
+        raise InputError(
+            f"the scaling {self} is not made for models of first order; write a function of the state, such as "
+            "scaling=lambda x: ..., or use livens.scaling.speed(offset)"
         )
 
     def variables(self, model: Model) -> str:

@@ -1,4 +1,4 @@
-"""User-defined scaling functions, and scaling by the phase-space speed."""
+"""User-defined scaling functions, and scalings by the speed and the curvature of the motion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from livens.models.hamiltonian.model import Hamiltonian
 from livens.schemes.scaling.base import Model, Scaling, StepMeans
 from livens.schemes.scaling.energies import EnergyScaling
 from livens.types import Expr
-from livens.validation import check_nonnegative
+from livens.validation import check_nonnegative, check_positive
 
 #: Lower bound of squared norms, which prevents 0/0 in derivatives at zero.
 _TINY_SQUARE = 1e-300
@@ -25,9 +25,10 @@ _TINY_SQUARE = 1e-300
 @dataclass(frozen=True)
 class Speed(Scaling):
     offset: float
+    exponent: float = 1.0
 
     def expression(self, model: Model) -> Expr:
-        return 1 / (ca.sqrt(ca.sumsqr(model.vector_field)) + self.offset)
+        return (ca.sqrt(ca.sumsqr(model.vector_field)) + self.offset) ** -self.exponent
 
     def for_system(self, system: Any, means: StepMeans) -> Expr:
         if not self.offset:
@@ -35,22 +36,29 @@ class Speed(Scaling):
                 "the scaling speed(0) of a mechanical system is infinite at rest; give an offset, such as "
                 "livens.scaling.speed(1.0)"
             )
-        return 1 / (ca.sqrt(ca.sumsqr(means.v) + _TINY_SQUARE) + self.offset)
+        return (ca.sqrt(ca.sumsqr(means.v) + _TINY_SQUARE) + self.offset) ** -self.exponent
+
+    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+        if not self.offset:
+            raise InputError("the scaling speed(0) is infinite at rest; give an offset, such as speed(1.0)")
+        return (ca.sqrt(ca.sumsqr(rate) + _TINY_SQUARE) + self.offset) ** -self.exponent
 
     def __str__(self) -> str:
-        return f"speed({self.offset:g})"
+        return f"speed({self.offset:g}{'' if self.exponent == 1 else f', exponent={self.exponent:g}'})"
 
 
-def speed(offset: float = 0.0) -> Scaling:
-    """Return the scaling function ``1/(|z'| + offset)`` (Modin 2009, paper IV, 4.1).
+def speed(offset: float = 0.0, exponent: float = 1.0) -> Scaling:
+    """Return the scaling function ``(|z'| + offset)^-exponent`` (Modin 2009, paper IV, 4.1).
 
-    Steps have about equal lengths in phase space. For mechanical systems with constraints or forces, z' are the
-    velocities; those of rigid bodies include the directors, which are dimensionless.
+    With the exponent 1, steps have about equal lengths in phase space. For mechanical systems with constraints or
+    forces, z' are the velocities; those of rigid bodies include the directors, which are dimensionless.
 
     Parameters
     ----------
     offset : float, default 0.0
         Nonnegative offset of the phase-space speed, which limits the step size.
+    exponent : float, default 1.0
+        Exponent of the speed. Smaller exponents, such as 1/3, let the steps vary less.
 
     Returns
     -------
@@ -62,7 +70,61 @@ def speed(offset: float = 0.0) -> Scaling:
     >>> str(speed(0.01))
     'speed(0.01)'
     """
-    return Speed(check_nonnegative("offset", offset, allow_strings=False))
+    return Speed(
+        check_nonnegative("offset", offset, allow_strings=False),
+        check_positive("exponent", exponent, allow_strings=False),
+    )
+
+
+@dataclass(frozen=True)
+class Curvature(Scaling):
+    min_speed: float
+    min_rate: float
+    exponent: float
+
+    uses_acceleration = True
+
+    def for_system(self, system: Any, means: StepMeans) -> Expr:
+        if means.acceleration is None:
+            raise InputError(f"the scaling {self} is a function of the whole step; use it with step-density:<scheme>")
+        rate2 = ca.sumsqr(means.acceleration) / (ca.sumsqr(means.v) + self.min_speed**2)
+        return (rate2 + self.min_rate**2) ** (-self.exponent / 2)
+
+    def __str__(self) -> str:
+        return f"curvature({self.min_speed:g}, {self.min_rate:g}, exponent={self.exponent:g})"
+
+
+def curvature(min_speed: float, min_rate: float, exponent: float = 2 / 3) -> Scaling:
+    """Return the scaling function ``(|a|^2/(|v|^2 + min_speed^2) + min_rate^2)^(-exponent/2)`` of a mechanical system.
+
+    The ratio of acceleration and speed is the rate at which the velocity turns and changes: the curvature of the path
+    in time. The local error of a delay of the motion is about ``h^3 (|a|/|v|)^2``; it is constant with the exponent
+    2/3. The acceleration is that of the equations of motion in the middle of the step.
+
+    Parameters
+    ----------
+    min_speed : float
+        Speed in m/s (for directors of rigid bodies: in 1/s) below which the motion is at rest.
+    min_rate : float
+        Lower bound of the rate in 1/s, which limits the step size.
+    exponent : float, default 2/3
+        Exponent of the rate.
+
+    Returns
+    -------
+    Scaling
+        Scaling function.
+
+    Examples
+    --------
+    >>> str(curvature(0.1, 1.0, exponent=0.5))
+    'curvature(0.1, 1, exponent=0.5)'
+    """
+    return Curvature(
+        check_positive("min_speed", min_speed, allow_strings=False),
+        check_positive("min_rate", min_rate, allow_strings=False),
+        check_positive("exponent", exponent, allow_strings=False),
+    )
 
 
 @dataclass(frozen=True)
@@ -76,6 +138,10 @@ class UserScaling(Scaling):
         view = system.view
         g = ca.Function("g", [view.symbols["q"], view.symbols["v"], view.k], [self.expression(system)])
         return g(means.q, means.v, means.k)
+
+    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+        symbol = model.view.symbols["x"]
+        return ca.Function("g", [symbol, model.view.k], [_trace(model, self.function, {"x": symbol})])(x, k)
 
     def __str__(self) -> str:
         return "written by the user"

@@ -60,14 +60,14 @@ class GGLVariational(ElementScheme):
     order = 1
     symplectic = True
     symmetric = False
-    conserves = ("constraint", "momentum_maps")
+    conserves: tuple[str, ...] = ("constraint", "momentum_maps")
     summary = "variational integrator of the GGL principle"
     source = "Kinon et al. 2023, (41), (57)"
     when_to_use = "You reproduce the variational integrator of the GGL principle."
-    when_to_avoid = "You need order 2: use `livens-variational`."
+    when_to_avoid = "You need order 2: use `ggl-variational-symmetric` or `livens-variational`."
     requires = (CONSTANT_MASS, REGULAR_MASS, QUADRATIC_KINETIC_ENERGY, SCLERONOMIC)
-    unknowns = ("v", "u", "s")
-    multipliers = ("lam", "gam")
+    unknowns: tuple[str, ...] = ("v", "u", "s")
+    multipliers: tuple[str, ...] = ("lam", "gam")
 
     def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v, 0 * old.v]
@@ -76,7 +76,7 @@ class GGLVariational(ElementScheme):
         return old.q + h * (x.v + x.s), x.u
 
     def nodal_residual(self, old: MechanicalState, x: Any, h: Expr) -> list[Expr]:
-        return [-old.p, 0 * old.p, 0 * old.p]
+        return [-old.p, *[0 * old.p] * (len(self.unknowns) - 1)]
 
     def nodal_momentum(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> Expr:
         return 0 * old.p
@@ -84,20 +84,137 @@ class GGLVariational(ElementScheme):
     def element_contribution(
         self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
     ) -> ElementContribution:
-        q_bar = old.q + h * x.v
-        F, R_v = e.F(old.q, x.v, t), e.R_v(old.q, x.v, t)
-        p1, hessian_force = e.T_v(old.q, x.u), constraint_hessian_force(e, q_bar, x.u, x.gam)
-        force = -e.V_q(old.q, t) - e.G(old.q, 0).T @ x.lam - hessian_force + F - R_v
+        return _forward_terms(e, old.q, new.q, x, h, t)
+
+
+def _forward_terms(
+    e: ElementFunctions, q0: Expr, q1: Expr, x: SimpleNamespace, h: Expr, t: Expr
+) -> ElementContribution:
+    """Return the terms of `ggl-variational` from q0 to q1, without the momentum at q0."""
+    q_bar = q0 + h * x.v
+    F, R_v = e.F(q0, x.v, t), e.R_v(q0, x.v, t)
+    p1, hessian_force = e.T_v(q0, x.u), constraint_hessian_force(e, q_bar, x.u, x.gam)
+    force = -e.V_q(q0, t) - e.G(q0, 0).T @ x.lam - hessian_force + F - R_v
+    return ElementContribution(
+        residuals=[
+            p1 - h * force,
+            e.T_v(q0, x.v) - p1 - h * hessian_force,
+            e.T_v(q0, x.s) - e.G(q_bar, 0).T @ x.gam,
+        ],
+        constraint_residuals=[e.g(q1, t + h) / h, hidden_constraints(e, q_bar, x.u)],
+        momentum=p1,
+        supplied_work=h * (ca.dot(F, x.v) + e.V_t(q0, t)),
+        dissipated_work=h * ca.dot(R_v, x.v),
+    )
+
+
+def _adjoint_terms(
+    e: ElementFunctions, q0: Expr, q1: Expr, x: SimpleNamespace, h: Expr, t: Expr
+) -> ElementContribution:
+    """Return the terms of `ggl-variational-adjoint` from q0 to q1, without the momentum at q0."""
+    q_bar = q0 + h * x.s
+    F, R_v = e.F(q1, x.v, t + h), e.R_v(q1, x.v, t + h)
+    p, p1, hessian_force = e.T_v(q0, x.u), e.T_v(q0, x.v1), constraint_hessian_force(e, q_bar, x.u, x.gam)
+    force = -e.V_q(q1, t + h) - e.G(q1, 0).T @ x.nu - hessian_force + F - R_v
+    return ElementContribution(
+        residuals=[
+            p + h * e.G(q0, 0).T @ x.lam,
+            e.T_v(q0, x.v) - p + h * hessian_force,
+            e.T_v(q0, x.s) - e.G(q_bar, 0).T @ x.gam,
+            p1 - p - h * force,
+        ],
+        constraint_residuals=[
+            hidden_constraints(e, q_bar, x.u),
+            e.g(q1, t + h) / h,
+            hidden_constraints(e, q1, x.v1),
+        ],
+        momentum=p1,
+        supplied_work=h * (ca.dot(F, x.v) + e.V_t(q1, t + h)),
+        dissipated_work=h * ca.dot(R_v, x.v),
+    )
+
+
+class GGLVariationalAdjoint(GGLVariational):
+    """Adjoint of the GGL variational integrator: `ggl-variational` with -h, solved for the other end of the step::
+
+        p       = p0 - h G(q0)^T lam                                        qb = q0 + h M^-1 G(qb)^T gam
+        q1 - qb = h v                          D_2 L(q1, v) = (I - h sum_k gam_k D^2 g_k(qb) M^-1) p
+        p1 - p  = h D_1 L(q1, v) - h G(q1)^T nu - h sum_k gam_k D^2 g_k(qb) M^-1 p - h C(q1) v
+        0       = G(qb) M^-1 p
+        0       = g(q1)
+        0       = G(q1) M^-1 p1
+
+    On the constraints, momenta that differ by ``G(q)^T lam`` are equivalent. `ggl-variational` is a map of equivalence
+    classes, and only as such has an inverse: lam selects the momentum that `ggl-variational` reaches with -h, and nu
+    that of the hidden constraints. Unknowns are v, ``u = M^-1 p``, ``s = M^-1 G(qb)^T gam`` and
+    ``v1 = M^-1 p1``.
+    """
+
+    name = "ggl-variational-adjoint"
+    conserves = ("constraint", "velocity_constraint", "momentum_maps")
+    summary = "adjoint of the variational integrator of the GGL principle"
+    source = "Kinon et al. 2023, (41), adjoint"
+    when_to_use = "You study the adjoint of `ggl-variational`, whose velocities satisfy the hidden constraints."
+    unknowns = ("v", "u", "s", "v1")
+    multipliers = ("lam", "gam", "nu")
+
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
+        return [old.v, old.v, 0 * old.v, old.v]
+
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
+        return old.q + h * (x.v + x.s), x.v1
+
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
+        return x.lam + x.nu
+
+    def element_contribution(
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> ElementContribution:
+        return _adjoint_terms(e, old.q, new.q, x, h, t)
+
+
+class GGLVariationalSymmetric(GGLVariational):
+    """Symmetric composition: half a step of `ggl-variational`, then half a step of its adjoint.
+
+    Of order 2 and symplectic, with the constraints on both levels at the end of the step. Compositions such as
+    ``suzuki-4:ggl-variational-symmetric`` have order 4. The unknowns of the second half end with ``_2``.
+    """
+
+    name = "ggl-variational-symmetric"
+    order, symmetric = 2, True
+    conserves = ("constraint", "velocity_constraint", "momentum_maps")
+    summary = "variational integrator of the GGL principle, composed with its adjoint"
+    source = "outlook of Kinon et al. 2023; Hairer, Lubich and Wanner 2006, II.3"
+    when_to_use = "Symplectic steps of the GGL principle of order 2, or base of compositions of order 4."
+    when_to_avoid = "The mass matrix is singular or variable: use `livens-variational`."
+    unknowns = ("v", "u", "s", "v_2", "u_2", "s_2", "v1")
+    multipliers = ("lam", "gam", "lam_2", "gam_2", "nu")
+
+    def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
+        return [old.v, old.v, 0 * old.v, old.v, old.v, 0 * old.v, old.v]
+
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
+        return old.q + h / 2 * (x.v + x.s + x.v_2 + x.s_2), x.v1
+
+    def reported_multipliers(self, x: SimpleNamespace, old_multipliers: Expr) -> Expr:
+        return (x.lam + x.lam_2 + x.nu) / 2
+
+    def element_contribution(
+        self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr
+    ) -> ElementContribution:
+        q_m = old.q + h / 2 * (x.v + x.s)
+        second = SimpleNamespace(v=x.v_2, u=x.u_2, s=x.s_2, v1=x.v1, lam=x.lam_2, gam=x.gam_2, nu=x.nu)
+        first, last = (
+            _forward_terms(e, old.q, q_m, x, h / 2, t),
+            _adjoint_terms(e, q_m, new.q, second, h / 2, t + h / 2),
+        )
+        last.residuals = [last.residuals[0] - first.momentum, *last.residuals[1:]]
         return ElementContribution(
-            residuals=[
-                p1 - h * force,
-                e.T_v(old.q, x.v) - p1 - h * hessian_force,
-                e.T_v(old.q, x.s) - e.G(q_bar, 0).T @ x.gam,
-            ],
-            constraint_residuals=[e.g(new.q, t + h) / h, hidden_constraints(e, q_bar, x.u)],
-            momentum=p1,
-            supplied_work=h * (ca.dot(F, x.v) + e.V_t(old.q, t)),
-            dissipated_work=h * ca.dot(R_v, x.v),
+            residuals=[*first.residuals, *last.residuals],
+            constraint_residuals=[*first.constraint_residuals, *last.constraint_residuals],
+            momentum=last.momentum,
+            supplied_work=first.supplied_work + last.supplied_work,
+            dissipated_work=first.dissipated_work + last.dissipated_work,
         )
 
 

@@ -22,7 +22,8 @@ class SundmanDoubled(TimeTransformedMap):
         p0 -= eps g V'(q0),  p1 -= eps g' (V(q0) - H0)
 
     The copies have equal initial values and remain within O(eps) of each other; the result is their mean. Time advances
-    with the mean of G of both. Explicit, and symplectic in the doubled phase space.
+    with the mean of G of both. Explicit, and symplectic in the doubled phase space. A run stores both copies, `q_0`,
+    `p_0`, `q_1` and `p_1`: their differences are the first integrals of 2.3, zero for the exact motion.
     """
 
     name, order, symplectic, symmetric = "sundman-doubled", 2, True, False

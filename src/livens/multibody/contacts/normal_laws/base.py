@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import casadi as ca
+
+from livens import math as m
+from livens.models.smoothed_steps import positive_ramp, smoothed_step_function
+
 if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
     from livens.multibody.contacts.shapes import CollisionShape
@@ -67,6 +72,47 @@ class NormalLaw:
             Force in N.
         """
         raise NotImplementedError
+
+    def tangent_stiffness(self, depth: Any, k: ParameterNamespace) -> Any:
+        """Return the tangent stiffness, the derivative of the normal force by the depth.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Stiffness in N/m.
+        """
+        symbol = ca.SX.sym("depth")
+        gradient = ca.gradient(m.to_casadi(self.force(m.Scalar(symbol), k)), symbol)
+        return m.Scalar(ca.substitute(gradient, symbol, m.to_casadi(depth)))
+
+    def smoothed_stiffness(self, gap: Any, k: ParameterNamespace, smooth: float) -> Any:
+        """Return the tangent stiffness at a gap, smoothed over a length around first contact.
+
+        This is the first term of Modin 2009, paper II, eq. 28: ``V'' D'^2`` with the smoothed depth D. It is
+        nonnegative; the complete second derivative of the smoothed energy is negative just outside of the contact.
+
+        Parameters
+        ----------
+        gap : expression
+            Gap in m, negative in penetration.
+        k : Namespace
+            Parameters of the law.
+        smooth : float
+            Smoothing length in m.
+
+        Returns
+        -------
+        expression
+            Stiffness in N/m.
+        """
+        return self.tangent_stiffness(positive_ramp(-gap, smooth), k) * smoothed_step_function(-gap, smooth) ** 2
 
     def collision_frequency(self, values: Mapping[str, Any], mass: float, speed: float) -> float:
         """Return the angular frequency omega such that a collision lasts ``pi/omega``.

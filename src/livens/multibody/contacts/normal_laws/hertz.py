@@ -5,13 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from livens import math as m
 from livens.errors import InputError
 from livens.multibody.contacts.normal_laws.material import ElasticMaterial, hertz_stiffness
 from livens.multibody.contacts.normal_laws.power import PowerLaw
+from livens.types import ScalarLike
 from livens.validation import check_positive
 
 if TYPE_CHECKING:
     from livens.multibody.contacts.shapes import CollisionShape
+
+
+def hertz_force(stiffness: ScalarLike, depth: ScalarLike) -> Any:
+    """Return the force of the Hertz law for a positive depth, by a square root instead of a power."""
+    return stiffness * depth * m.sqrt(depth)
+
+
+def hertz_energy(stiffness: ScalarLike, depth: ScalarLike) -> Any:
+    """Return the energy of the Hertz law for a positive depth, by a square root instead of a power."""
+    return 0.4 * stiffness * depth * depth * m.sqrt(depth)
 
 
 @dataclass(frozen=True)

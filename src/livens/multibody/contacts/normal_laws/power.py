@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 
+def power_energy(stiffness: ScalarLike, depth: ScalarLike, exponent: float) -> Any:
+    """Return the energy ``stiffness depth^(exponent + 1)/(exponent + 1)`` of a power law."""
+    return stiffness / (exponent + 1) * depth ** (exponent + 1)
+
+
+def power_force(stiffness: ScalarLike, depth: ScalarLike, exponent: float) -> Any:
+    """Return the normal force ``stiffness depth^exponent`` of a power law."""
+    return stiffness * depth**exponent
+
+
 class PowerLaw(NormalLaw):
     """Power law: the normal force is ``stiffness depth^exponent``."""
 
@@ -33,7 +43,7 @@ class PowerLaw(NormalLaw):
         expression
             Energy in J.
         """
-        return k.stiffness / (self.exponent + 1) * depth ** (self.exponent + 1)
+        return power_energy(k.stiffness, depth, self.exponent)
 
     def force(self, depth: Any, k: ParameterNamespace) -> Any:
         """Return the normal force ``stiffness depth^exponent``.
@@ -50,7 +60,24 @@ class PowerLaw(NormalLaw):
         expression
             Force in N.
         """
-        return k.stiffness * depth**self.exponent
+        return power_force(k.stiffness, depth, self.exponent)
+
+    def tangent_stiffness(self, depth: Any, k: ParameterNamespace) -> Any:
+        """Return the tangent stiffness ``exponent stiffness depth^(exponent - 1)``.
+
+        Parameters
+        ----------
+        depth : expression
+            Penetration depth in m.
+        k : Namespace
+            Parameters of the law.
+
+        Returns
+        -------
+        expression
+            Stiffness in N/m.
+        """
+        return k.stiffness if self.exponent == 1 else self.exponent * k.stiffness * depth ** (self.exponent - 1)
 
     def collision_frequency(
         self, values: Mapping[str, FloatArray] | Mapping[str, float], mass: float, speed: float

@@ -22,6 +22,7 @@ from livens import math as m
 from livens.errors import InputError
 from livens.expressions.tracing import ModelFunction
 from livens.multibody.contacts.dissipation import friction_potential, hunt_crossley_force, hunt_crossley_potential
+from livens.multibody.contacts.normal_laws.power import power_energy, power_force
 from livens.types import ScalarLike, Vector
 
 if TYPE_CHECKING:
@@ -168,9 +169,8 @@ SliceProfile = tuple[tuple[float, float], ...]
 @functools.cache
 def roller_energy(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
     def energy(q: Vector, k: ParameterNamespace) -> Any:
-        n = _EXPONENT + 1
         return sum(
-            k.K / n * m.maximum(d.distance - k.r, _MIN_PENETRATION) ** n
+            power_energy(k.K, m.maximum(d.distance - k.r, _MIN_PENETRATION), _EXPONENT)
             for d in _slice_contacts(q, k, slice_profile, inner)
         )
 
@@ -178,7 +178,7 @@ def roller_energy(slice_profile: SliceProfile, inner: bool) -> ModelFunction:
 
 
 def _slice_load(distance: ScalarLike, k: ParameterNamespace) -> ScalarLike:
-    return k.K * m.maximum(distance - k.r, _MIN_PENETRATION) ** _EXPONENT
+    return power_force(k.K, m.maximum(distance - k.r, _MIN_PENETRATION), _EXPONENT)
 
 
 @functools.cache

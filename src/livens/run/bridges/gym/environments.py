@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from livens.engine.ensemble.stepper import TimeGrid
+from livens.engine.ensemble.lane_run import EnsembleRun, TimeGrid
 from livens.errors import InputError, IntegrationError
 from livens.models.base import Model
 from livens.models.problem import Problem
@@ -291,11 +291,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._starts = np.array(
             [initial_unknowns(other, compiled, state)[0] for other, state in zip(plans, states, strict=True)]
         )
-        self._stepper = lane_stepper(compiled, plan, self._starts[:1], plan.k[None, :])
-        self._grid = TimeGrid(plan.h, plan.t0, task.substeps, 0.0, task.substeps, np.arange(compiled.layout.size))
-        self._default_k, self._threads, self._model, self._layout = plan.k, threads, plan.model, compiled.layout
+        self._default_k, self._model, self._layout = plan.k, plan.model, compiled.layout
         self._states = np.repeat(self._starts[:1], self.num_envs, axis=0)
         self._k = np.repeat(plan.k[None, :], self.num_envs, axis=0)
+        stepper = lane_stepper(compiled, plan, self._starts[:1], plan.k[None, :])
+        grid = TimeGrid(plan.h, plan.t0, task.substeps, 0.0, task.substeps, np.arange(compiled.layout.size))
+        self._run = EnsembleRun(stepper, self._states, self._k, grid, check_integer("threads", threads, minimum=1))
         self._times = np.full(self.num_envs, plan.t0)
         self._n_actions, self._is_done = np.zeros(self.num_envs, dtype=int), np.zeros(self.num_envs, dtype=bool)
         self._task = task
@@ -351,12 +352,12 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         restarted = np.flatnonzero(self._is_done)
         self._k[:, self._indices] = np.asarray(actions)[:, self._numbers]
         self._move_branches()
-        result = self._stepper.integrate(self._states, self._k, self._grid, self._threads)
+        result = self._run.run()
         failures = {member: text for member, text in result.failures.items() if not self._is_done[member]}
         if failures:
             member, text = next(iter(failures.items()))
             raise IntegrationError(f"environment {member}: {text}")
-        self._states = result.states[:, -1]
+        self._states[:] = result.states[:, -1]
         self._n_actions += 1
         if restarted.size:
             self._measure.forget(restarted)
