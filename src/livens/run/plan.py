@@ -336,8 +336,8 @@ class Plan:
             return f"no tree tier: {_closures(tree)}, too many to eliminate"
         on_tree, fused = _tree_operations(tree), _FUSED_OPERATIONS * compiled.equations.n_assembled_unknowns
         return (
-            f"no tree tier: {_closures(tree)}, about {on_tree} operations per iteration on the tree and {fused} in fused "
-            "code"
+            f"no tree tier: {_closures(tree)}, about {on_tree} operations per iteration on the tree and {fused} in "
+            "fused code"
         )
 
     def settle_tier(self, compiled: CompiledStep) -> None:
@@ -401,8 +401,8 @@ def _taylor_control(scheme: Scheme, h: float | None, control: StepControl | None
 def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: bool) -> str:
     """Return the tier for a model and a scheme, unless a feasible tier is requested.
 
-    The choice depends on the numbers of operations and of unknowns, not on the length of the run: single steps, runs and
-    continued runs agree bit for bit.
+    The choice depends on the numbers of operations and of unknowns, not on the length of the run: single steps, runs
+    and continued runs agree bit for bit.
     """
     if requested == "tree":
         reason = compiled_step(model, scheme).tree_or_reason if has_fixed_steps else "it needs fixed steps"
