@@ -1,4 +1,4 @@
-"""Balls in a box and spheres of a contact group: cost per body and step for 100 and 1000 bodies."""
+"""Balls in a box, and contact groups of spheres and of mixed shapes: cost per body and step for 100 and 1000 bodies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Balls:
 
     def __init__(self) -> None:
         self._per_ball = {N: Minimum() for N in _STEPS}
-        self._per_sphere = {N: Minimum() for N in _GROUP_STEPS}
+        self._per_body = {title: {N: Minimum() for N in _GROUP_STEPS} for title in _GROUPS}
 
     def run_round(self, first: bool, log: Log) -> None:
         runs = {}
@@ -38,14 +38,15 @@ class Balls:
         self._run_contact_groups(log)
 
     def _run_contact_groups(self, log: Log) -> None:
-        problems = {N: _spheres(N).problem(h=_H) for N in _GROUP_STEPS}
-        prepared = {N: prepare(problem) for N, problem in problems.items()}
-        for _ in range(3):
-            for N, step in prepared.items():
-                log(f"{N} spheres in a contact group")
-                initial = problems[N].q0, problems[N].v0
-                statistics = step.run(*initial, h=_H, t_end=_GROUP_STEPS[N] * _H, every=_GROUP_STEPS[N]).statistics
-                self._per_sphere[N].add(statistics.wall_s / statistics.steps / N * 1e9)
+        for title, build in _GROUPS.items():
+            problems = {N: build(N).problem(h=_H) for N in _GROUP_STEPS}
+            prepared = {N: prepare(problem) for N, problem in problems.items()}
+            for _ in range(3):
+                for N, step in prepared.items():
+                    log(f"{N} {title} in a contact group")
+                    initial = problems[N].q0, problems[N].v0
+                    statistics = step.run(*initial, h=_H, t_end=_GROUP_STEPS[N] * _H, every=_GROUP_STEPS[N]).statistics
+                    self._per_body[title][N].add(statistics.wall_s / statistics.steps / N * 1e9)
 
     def add_to_report(self, report: BenchReport) -> None:
         few, many = (best.value for best in self._per_ball.values())
@@ -53,11 +54,15 @@ class Balls:
             report.lines.append(ComparisonRow(f"{N} balls in a box: a step, for each ball", best.value / 1e3))
         case = "balls in a box: cost per ball, a thousand over a hundred"
         report.lines.append(ComparisonRow(case, many / few, "", Goal("<=", 1.3)))
-        few, many = (best.value for best in self._per_sphere.values())
-        for N, best in self._per_sphere.items():
-            report.lines.append(ComparisonRow(f"{N} spheres in a contact group: a step, for each", best.value / 1e3))
-        case = "spheres in a contact group: cost of each, 1000 over 100"
-        report.lines.append(ComparisonRow(case, many / few, ""))
+        for title, per_body in self._per_body.items():
+            few, many = (best.value for best in per_body.values())
+            for N, best in per_body.items():
+                report.lines.append(
+                    ComparisonRow(f"{N} {title} in a contact group: a step, for each", best.value / 1e3)
+                )
+            case = f"{title} in a contact group: cost of each, 1000 over 100"
+            goal = ("", Goal("<=", 1.3)) if title != "spheres" else ("",)
+            report.lines.append(ComparisonRow(case, many / few, *goal))
 
 
 def _spheres(count: int) -> Multibody:
@@ -69,3 +74,23 @@ def _spheres(count: int) -> Multibody:
     spheres = [mb.sphere(f"s{i}", at=at, radius=0.01, mass=0.01) for i, at in enumerate(positions)]
     mb.contact_group("heap", [*spheres, mb.ground], stiffness=2e4, dissipation=0.5, friction=0.3)
     return mb
+
+
+def _mixed(count: int) -> Multibody:
+    """Build spheres, boxes and capsules in turn, in five layers with gaps smaller than the margin."""
+    mb, side = Multibody(gravity=[0, 0, -9.81]), max(1, round((count / 5) ** 0.5))
+    bodies = []
+    for i in range(count):
+        x, y, z = 0.03 * (i % side), 0.03 * (i // side % side), 0.0101 + 0.0202 * (i // side**2)
+        if i % 3 == 0:
+            bodies.append(mb.sphere(f"b{i}", at=[x, y, z], radius=0.01, mass=0.01))
+        elif i % 3 == 1:
+            bodies.append(mb.box(f"b{i}", at=[x, y, z], size=[0.018, 0.018, 0.02], mass=0.01))
+        else:
+            bodies.append(mb.rod(f"b{i}", a=[x - 0.004, y, z], b=[x + 0.004, y, z], radius=0.01, mass=0.01))
+    mb.contact_group("heap", [*bodies, mb.ground], stiffness=2e4, dissipation=0.5, friction=0.3)
+    return mb
+
+
+#: Contact groups: title, and function of the number of bodies.
+_GROUPS = {"spheres": _spheres, "spheres, boxes and capsules": _mixed}

@@ -21,6 +21,7 @@ import re
 import signal
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -99,7 +100,7 @@ def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray, urdf: bool) ->
     }
     k, view = system.parameter_vector(removed), equations_of_motion(system)
     matrix, rhs = (np.asarray(view.evaluator(part)(q, v, 0.0, k)[0]) for part in view.kkt_system)
-    a = scipy.linalg.lstsq(matrix, rhs.ravel(), lapack_driver="gelsy", cond=1e-14)[0]
+    a = _accelerations(matrix, rhs.ravel())
     index = {name: i for i, name in enumerate(system.coordinates)}
     frames = {}
     for name, body in mb.bodies.items():
@@ -107,6 +108,16 @@ def accelerations(mb: lv.Multibody, q: np.ndarray, v: np.ndarray, urdf: bool) ->
         if "origin" in body.markers and part.size == 12:
             frames[name] = part[:3] + body.markers["origin"].local_position @ part[3:].reshape(3, 3)
     return frames
+
+
+def _accelerations(matrix: np.ndarray, rhs: np.ndarray) -> np.ndarray:
+    """Return the solution of a symmetric system, by least squares if it is singular (redundant constraints)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
+        try:
+            return np.asarray(scipy.linalg.solve(matrix, rhs, assume_a="sym"))
+        except (scipy.linalg.LinAlgWarning, np.linalg.LinAlgError):
+            return np.asarray(scipy.linalg.lstsq(matrix, rhs, lapack_driver="gelsy", cond=1e-14)[0])
 
 
 def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | str:
@@ -128,13 +139,14 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
         model = mujoco.MjModel.from_xml_path(str(path))
         loops = {int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD)}
         at_rest = bool(loops & set(model.eq_type[model.eq_active0 == 1].tolist()))
+    drives = set(mb.system.quantities)
     hung = {joint.body_b.name for joint in mb.connections.values()}
     free = [body for name, body in mb.bodies.items() if name not in hung and not name.endswith(" rotor")]
     for body in free:
         size = 0.0 if at_rest else 1.0
         mb.initial(body, velocity=size * rng.normal(size=3), omega=size * rng.normal(size=3), required=False)
     for name, joint in scalar.items():
-        if joint in followers or (not at_rest and f"{name} drive" in mb.system.quantities):
+        if joint in followers or (not at_rest and f"{name} drive" in drives):
             continue
         position = 0.0 if at_rest else 0.3 * rng.normal()
         rate = 0.0 if at_rest else rng.normal()
@@ -164,7 +176,7 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
 def _link_motions(mb: lv.Multibody, q: np.ndarray, v: np.ndarray) -> dict[str, tuple[np.ndarray, ...]]:
     """Return position, rotation, velocity and angular velocity of the frames of links, in space."""
     index = {name: i for i, name in enumerate(mb.system.coordinates)}
-    motions = {}
+    motions: dict[str, tuple[np.ndarray, ...]] = {}
     for body in mb.bodies.values():
         part = [index[str(c)] for c in body.coordinates]
         if len(part) != 12:
@@ -299,7 +311,10 @@ def main() -> None:
     reasons: collections.Counter[str] = collections.Counter()
     examples: dict[str, str] = {}
     signal.signal(signal.SIGVTALRM, _expired)
-    lines, differences, named = [], dict[str, float](), list[str]()
+    differences, named = dict[str, float](), list[str]()
+    uncompared: dict[str, list[str]] = collections.defaultdict(list)
+    if options.out:
+        Path(options.out).write_text("")
     roots = [*([options.folder.resolve()] if options.folder else []), site_packages()]
     for package, path in files(roots):
         if not re.search(options.only, str(path)):
@@ -319,8 +334,6 @@ def main() -> None:
             mb = load(path)
             count[1] += 1
             count[2] += 1
-            if options.compare:
-                difference = compare(path, mb, np.random.default_rng(1))
         except (lv.LivensError, TimeoutError) as problem:
             error = str(problem)
             with contextlib.suppress(lv.LivensError, TimeoutError):
@@ -328,28 +341,30 @@ def main() -> None:
                 count[2] += 1
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        lines.append(
-            json.dumps(
-                dict(
-                    package=package,
-                    path=str(path),
-                    error=error,
-                    difference=difference,
-                    seconds=time.process_time() - started,
-                )
-            )
-        )
+        if options.compare and not error:
+            signal.setitimer(signal.ITIMER_VIRTUAL, TIME_LIMIT)
+            try:
+                difference = compare(path, mb, np.random.default_rng(1))
+            except (lv.LivensError, TimeoutError) as problem:
+                difference = f"not compared: {problem}"
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        seconds = time.process_time() - started
+        line = dict(package=package, path=str(path), error=error, difference=difference, seconds=seconds)
+        if options.out:
+            with Path(options.out).open("a") as out:
+                out.write(json.dumps(line) + "\n")
         balanced = not error and any("mean moments" in note for note in mb.import_warnings)
         if isinstance(difference, float) and difference >= 1e-9 and balanced:
             named.append(label)
         elif isinstance(difference, float):
             differences[label] = difference
+        elif difference:
+            uncompared[f"{difference[:90]}"].append(label)
         if error:
             reason = re.sub(r"'[^']*'", "'..'", re.sub(r"[-+0-9.e]+", "#", error.partition(": ")[2]))[:110]
             reasons[f"{path.suffix[1:]} {reason}"] += 1
             examples.setdefault(f"{path.suffix[1:]} {reason}", label)
-    if options.out:
-        Path(options.out).write_text("\n".join(lines) + "\n")
     for (package, kind), (movable, loaded, lenient) in sorted(counts.items()):
         print(f"{package:20} {kind:5} {loaded:4} of {movable:4}, lenient {lenient}")
     for kind in ("urdf", "xml"):
@@ -367,6 +382,8 @@ def main() -> None:
         for name, value in sorted(differences.items(), key=lambda item: -item[1])[: int((values >= 1e-9).sum())]:
             print(f"     {value:.1e} {name}")
     print(f"different, as notes of the models say (replaced inertia tensors): {len(named)}: {', '.join(named)}")
+    for reason, labels in uncompared.items():
+        print(f"not compared ({reason}): {len(labels)}: {', '.join(labels)}")
     for reason, number in reasons.most_common():
         print(f"{number:4} {reason} | {examples[reason]}")
     sys.stdout.flush()

@@ -159,6 +159,24 @@ def explain_call_errors(target: T, name: str = "") -> T:
     return cast("T", called)
 
 
+def refuse_arguments(reason: str, *names: str) -> Callable[[T], T]:
+    """Return a decorator of functions that have no arguments of these names; `reason` enters the error message.
+
+    >>> @explain_call_errors
+    ... @refuse_arguments("all members take equal steps", "tolerance")
+    ... def ensemble(model, *, h): ...
+    >>> ensemble("pendulum", h=0.1, tolerance=1e-6)
+    Traceback (most recent call last):
+    livens.errors.CallError: ensemble has no argument 'tolerance': all members take equal steps
+    """
+
+    def decorate(target: T) -> T:
+        vars(target).setdefault("refused_arguments", {}).update(dict.fromkeys(names, reason))
+        return target
+
+    return decorate
+
+
 def _is_deep(value: object) -> bool:
     """Return whether lists, tuples or dicts contain each other more than `_DEEP` levels deep."""
     level = [value]
@@ -270,7 +288,10 @@ def _explain_bad_call(
 
     signature = inspect.signature(function)
     known = [parameter for parameter in signature.parameters if parameter != "self"]
+    refused = getattr(function, "refused_arguments", {})
     for argument in named:
+        if argument not in known and argument in refused:
+            return f"{name} has no argument '{argument}': {refused[argument]}"
         if argument not in known:
             return f"{name} has no argument '{argument}'{suggestion(argument, known)}"
     try:

@@ -485,11 +485,11 @@ def spline_2d(
         ]
         return _horner([_horner(row, offsets[1], derivative[1]) for row in coefficients], offsets[0], derivative[0])
 
-    if not (np.ndim(x) or np.ndim(y)):
+    at = np.asarray(x), np.asarray(y)
+    if at[0].ndim == at[1].ndim == 0:
         return value(x, y)
-    values = np.frompyfunc(value, 2, 1)(x, y)
-    has_symbol = any(np.asarray(argument).dtype == object for argument in (x, y))
-    return values if has_symbol else values.astype(float)
+    values = np.frompyfunc(value, 2, 1)(*at)
+    return values if any(argument.dtype == object for argument in at) else values.astype(float)
 
 
 def _horner(coefficients: list[Any], offset: Any, order: int) -> Any:

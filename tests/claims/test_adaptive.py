@@ -11,6 +11,7 @@ from scipy.integrate import ode, solve_ivp
 import livens as lv
 from livens import math as m
 from livens import scaling
+from livens.analysis.conservation import is_guaranteed
 from livens.engine.steppers.reference import ReferenceSolver
 from livens.errors import InputError, IntegrationError
 from livens.problems import load
@@ -861,3 +862,19 @@ def test_copies_of_the_doubled_phase_space_are_stored(tmp_path):
     lv.simulate(load("kepler"), h=0.005, store="q_0,q_1", out=file, **options)
     stored = lv.load(file)
     assert stored.stored == ("t", "q_0", "q_1") and np.array_equal(stored.q_1, run.q_1)
+
+
+@pytest.mark.parametrize("name", ["met1", "met2", "adaptive-variational:0.3,0.8", "adaptive-variational-sym:0,0"])
+def test_adaptive_variational_schemes_keep_momenta_of_invariant_scalings(name):
+    """Angular momentum with a scaling of the radius, as promised (Modin 2009, paper II); no promise for others."""
+    kepler = lv.problems.load("kepler", e=0.5)
+    momentum = next(iter(kepler.model.symmetries))
+    rows = {}
+    for label, size in (
+        ("radius", lambda q: (q[0] ** 2 + q[1] ** 2) ** 0.75),
+        ("other", lambda q: 0.5 + q[0] ** 2),
+    ):
+        run = lv.simulate(kepler, scheme=name, scaling=size, h=0.02, t_end=20.0)
+        rows[label] = is_guaranteed(run, momentum), run.summary.momentum_drift[momentum]
+    assert rows["radius"][0] and rows["radius"][1] < 1e-12
+    assert not rows["other"][0] and rows["other"][1] > 1e-6

@@ -4,6 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import livens as lv
@@ -15,6 +17,9 @@ from livens.run.stepping import make_stepping
 
 SCHEMES = ("livens-em", "livens-midpoint", "ggl-em", "livens-variational", "rattle")
 GRAVITY = 9.81
+few = settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+one = settings(few, max_examples=1)
+many = settings(few, max_examples=20)
 
 
 class PointChain:
@@ -78,17 +83,22 @@ def second_step(model, q, v, scheme, h, tier="auto"):
     return error * tolerance / span * h_last, h_last, steps.t_nodes[1]
 
 
+def chain_error_ratio(seed, scheme):
+    """Return the estimated local error of a step of a random chain, relative to the true one (DOP853)."""
+    chain = PointChain(seed, 1 + seed % 3)
+    n = 3 * chain.n
+    estimated, h, t1 = second_step(chain.system, chain.q0, chain.v0, scheme, 2e-3, ("auto", "assembled")[seed % 2])
+    start = chain.exact(np.concatenate([chain.q0, chain.v0]), t1)
+    end = chain.exact(start, h)[:n]
+    step = lv.simulate(chain.system, start[:n], start[n:], scheme=scheme, h=h, t_end=h, project=True)
+    return estimated / np.max(np.abs(step.q[-1] - end)) * (np.max(np.abs(start[:n])) + 1e-3)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_estimates_are_the_local_errors_of_random_chains(scheme):
-    for seed in range(6):
-        chain = PointChain(seed, 1 + seed % 3)
-        n = 3 * chain.n
-        estimated, h, t1 = second_step(chain.system, chain.q0, chain.v0, scheme, 2e-3, ("auto", "assembled")[seed % 2])
-        start = chain.exact(np.concatenate([chain.q0, chain.v0]), t1)
-        end = chain.exact(start, h)[:n]
-        step = lv.simulate(chain.system, start[:n], start[n:], scheme=scheme, h=h, t_end=h, project=True)
-        error = np.max(np.abs(step.q[-1] - end)) / (np.max(np.abs(start[:n])) + 1e-3)
-        assert 0.5 < estimated / error < 2
+@few
+@given(seed=st.integers(0, 2**31))
+def test_estimates_are_the_local_errors_of_random_chains(scheme, seed):
+    assert 0.5 < chain_error_ratio(seed, scheme) < 2
 
 
 def spatial_arm(seed, n=3):
@@ -106,22 +116,36 @@ def spatial_arm(seed, n=3):
     return mb
 
 
+def arm_error_ratio(seed, scheme):
+    """Return the estimated local error of a step of a random arm, relative to the true one.
+
+    The reference is extrapolated from steps of another scheme with constraints of both levels.
+    """
+    mb = spatial_arm(seed, 1 + seed % 2)
+    q, v = mb.initial_state
+    estimated, h, t1 = second_step(mb.system, q, v, scheme, 1e-3)
+    start = refined(mb.system, q, v, t1)
+    end = refined(mb.system, *start, h)[0]
+    step = lv.simulate(mb.system, *start, scheme=scheme, h=h, t_end=h, project=True)
+    groups = np.array([i for frame in mb.system.frames for i in frame.position])
+    is_position = np.isin(np.arange(mb.system.n), groups)
+    scale = np.where(is_position, np.max(np.abs(q[is_position])), np.max(np.abs(q[~is_position]))) + 1e-3
+    return estimated / np.max(np.abs(step.q[-1] - end) / scale)
+
+
 @pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", "livens-em"])
-def test_estimates_are_the_local_errors_of_random_rigid_bodies(scheme):
-    for seed in range(3):
-        mb = spatial_arm(seed, 1 + seed % 2)
-        q, v = mb.initial_state
-        h = 1e-3
-        estimated, h_last, t1 = second_step(mb.system, q, v, scheme, h)
-        # the reference is extrapolated from steps of another scheme with constraints of both levels
-        start = refined(mb.system, q, v, t1)
-        end = refined(mb.system, *start, h_last)[0]
-        step = lv.simulate(mb.system, *start, scheme=scheme, h=h_last, t_end=h_last, project=True)
-        groups = np.array([i for frame in mb.system.frames for i in frame.position])
-        is_position = np.isin(np.arange(mb.system.n), groups)
-        scale = np.where(is_position, np.max(np.abs(q[is_position])), np.max(np.abs(q[~is_position]))) + 1e-3
-        error = np.max(np.abs(step.q[-1] - end) / scale)
-        assert 0.5 < estimated / error < 2
+@one
+@given(seed=st.integers(0, 2**31))
+def test_estimates_are_the_local_errors_of_random_rigid_bodies(scheme, seed):
+    assert 0.5 < arm_error_ratio(seed, scheme) < 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", *SCHEMES])
+@many
+@given(seed=st.integers(0, 2**31))
+def test_estimates_of_many_random_mechanisms(scheme, seed):
+    assert 0.5 < (arm_error_ratio if scheme.startswith("lie") else chain_error_ratio)(seed, scheme) < 2
 
 
 def refined(system, q, v, t):
@@ -376,12 +400,14 @@ def test_there_and_back(model, start, scheme, scaling):
     np.testing.assert_allclose(sizes[1], sizes[0][::-1], rtol=0, atol=round_off)
 
 
-@pytest.mark.parametrize("scaling", [lambda q: 1 / (2 + q[2] / 4), lambda v: 1 / (1 + v @ v) ** 0.5])
+@pytest.mark.parametrize(
+    "scaling", [lambda q: 1 / (2 + q[2] / 4), lambda v: 1 / (1 + v @ v) ** 0.5, lv.scaling.curvature(1.0, 1.0)]
+)
 def test_reversible_steps_have_order_two(scaling):
     chain = PointChain(4, 2)
     exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)
     errors, sizes = [], []
-    for h in (0.004, 0.002, 0.001):
+    for h in (0.004, 0.002, 0.001, 0.0005):
         run = lv.simulate(
             chain.system, chain.q0, chain.v0, adaptive="reversible", h=h, t_end=1.0, project=True,
             scaling=scaling,
@@ -430,3 +456,92 @@ def test_wrong_use_of_reversible_steps():
         run(tolerance=1e-3, scaling=height_scaling)
     with pytest.raises(lv.InputError, match="adaptive"):
         run(adaptive="classical")
+
+
+# -- reversible steps with forces, drives and both levels --------------------------------------------------------------
+def two_rods():
+    mb = lv.Multibody(gravity=(0, 0, -GRAVITY))
+    upper = mb.rod("upper", a=(0, 0, 0), b=(0.5, 0, -0.5), mass=1.0)
+    lower = mb.rod("lower", a=upper.b, b=(1.0, 0, -0.2), mass=0.5)
+    shoulder = mb.revolute("shoulder", mb.ground, upper, at=upper.a, axis="y")
+    elbow = mb.revolute("elbow", upper, lower, at=upper.b, axis="y")
+    mb.initial(shoulder, rate=1.5)
+    return mb, lower, elbow
+
+
+def with_spring(mb, lower, elbow):
+    mb.spring_damper("spring", lower.b, (1, 0, 0), stiffness=50.0, damping=2.0, free_length=0.3)
+
+
+def with_motor(mb, lower, elbow):
+    mb.motor(elbow, torque=lambda t, angle, rate: 2 * lv.math.sin(3 * t) - 0.3 * rate)
+
+
+def with_drive(mb, lower, elbow):
+    mb.drive(elbow, angle=lambda t: 0.5 * lv.math.sin(2 * t))
+
+
+ARM_SCALINGS = {
+    "coordinates": lambda q: 1 / (1.5 - q[2]),
+    "speed": lv.scaling.speed(1.0, exponent=1 / 3),
+    "force": lv.scaling.of("shoulder.force", reference=10.0),
+    "curvature": lv.scaling.curvature(0.3, 1.0),
+}
+
+
+ARM_CASES = list(itertools.product(ARM_SCALINGS, [None, with_spring, with_motor, with_drive], [False, True]))
+QUICK_CASES = [("curvature", with_spring, False), ("force", with_motor, False), ("speed", with_drive, True)]
+
+
+@pytest.mark.parametrize(
+    ("scaling", "element", "velocity_level"),
+    [pytest.param(*case, marks=() if case in QUICK_CASES else pytest.mark.slow) for case in ARM_CASES],
+)
+def test_reversible_steps_with_forces_and_drives(scaling, element, velocity_level):
+    """Energy balance and constraints are those of equal steps, and both runs agree to the order of the scheme."""
+    mb, lower, elbow = two_rods()
+    if element is not None:
+        element(mb, lower, elbow)
+    options = dict(t_end=1.0, velocity_level=velocity_level)
+    run = mb.simulate(h=0.005, adaptive="reversible", scaling=ARM_SCALINGS[scaling], **options)
+    assert run.summary.max_energy_drift < 1e-12 and run.summary.max_constraint < 1e-11
+    assert run.step_size[1:-1].max() > 1.05 * run.step_size[1:-1].min()
+    fine = mb.simulate(h=2e-4, **options)
+    np.testing.assert_allclose(run.q[-1], fine.q[-1], atol=2e-3)
+
+
+def driven_oscillator(damping):
+    return lv.PortHamiltonian(
+        "q p",
+        H=lambda x: x[1] ** 2 / 2 + x[0] ** 4,
+        J=[[0, 1], [-1, 0]],
+        R=lambda k: [[0, 0], [0, k.d]],
+        B=[[0], [1]],
+        u=lambda t: [0.3 * lv.math.sin(t)],
+        parameters=dict(d=damping),
+    )
+
+
+@pytest.mark.parametrize("scaling", [lambda x: (1 + 12 * x[0] ** 2) ** -0.5, lv.scaling.speed(1.0)])
+@pytest.mark.parametrize("damping", [0.0, 0.1])
+def test_reversible_steps_of_port_hamiltonian_systems(scaling, damping):
+    """The power balance is exact, and the order that of the discrete gradient; the reference is DOP853."""
+
+    def rate(t, x):
+        return [x[1], -4 * x[0] ** 3 - damping * x[1] + 0.3 * np.sin(t)]
+
+    exact = solve_ivp(rate, (0, 5), [1.5, 0.0], method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    errors, sizes = [], []
+    for h in (0.04, 0.02, 0.01, 0.005):
+        options = dict(scheme="discrete-gradient-pair", adaptive="reversible", scaling=scaling, h=h, t_end=5.0)
+        run = lv.simulate(driven_oscillator(damping), x0=[1.5, 0.0], **options)
+        assert run.summary.max_energy_drift < 1e-12 and run.step_size[1:-1].max() > 2 * run.step_size[1:-1].min()
+        errors.append(np.max(np.abs(run.x[-1] - exact)))
+        sizes.append(5.0 / run.statistics.steps)
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("options", [{"tolerance": 1e-4}, {"adaptive": "reversible"}, {"control": lv.StepControl()}])
+def test_ensembles_take_equal_steps(options):
+    with pytest.raises(lv.errors.CallError, match="share their step size; simulate them one by one"):
+        lv.ensemble(PENDULUM, [UPRIGHT["q0"]] * 2, [UPRIGHT["v0"]] * 2, h=0.01, t_end=1.0, **options)

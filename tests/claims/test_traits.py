@@ -40,6 +40,7 @@ NO_FORM = {
         ["spherical-midpoint", "collective-gauss-1", "collective-gauss-2", "isospectral-midpoint"],
         "symplectic on the orbits of a Lie group: tests/claims/test_poisson.py looks at the bracket",
     ),
+    "j-r-splitting": "the state of a port-Hamiltonian system is no phase space",
     "discrete-gradient-pair": "the state of a port-Hamiltonian system is no phase space",
     "sundman-doubled": "symplectic in the doubled phase space, which tests/claims/test_adaptive.py looks at",
 }

@@ -336,7 +336,9 @@ def conserved_by_scheme(result: Result) -> tuple[str, ...]:
 
 
 def _scheme(result: Result) -> Scheme | None:
-    """Return the scheme of a run; None for a user-defined scheme without a registered name."""
+    """Return the scheme of a run, with its scaling if known; None for a user-defined scheme without a known name."""
+    if result._scheme is not None:
+        return result._scheme
     try:
         return schemes.get(result.info.scheme)
     except InputError:

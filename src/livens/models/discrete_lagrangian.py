@@ -31,7 +31,9 @@ from livens.validation import check_vector
 
 
 class DiscreteLagrangian(Model):
-    """Discrete Lagrangian ``L_d(q0, q1, h)``, an approximation of the action of one step (Modin 2009, 2.6.4)::
+    """Discrete Lagrangian ``L_d(q0, q1, h)``, an approximation of the action of one step (Modin 2009, 2.6.4).
+
+    The discrete Euler-Lagrange equations are::
 
         p0 = -D_1 L_d(q0, q1, h)        p1 = D_2 L_d(q0, q1, h)        E_d = -dL_d/dh
 

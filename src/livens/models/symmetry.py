@@ -35,6 +35,18 @@ def is_linear_generator(generator: ca.Function) -> bool:
     return not ca.depends_on(ca.jacobian(ca.vec(generator(q)), q), q)
 
 
+def keeps_momentum(scheme: Any, model: Any, name: str) -> bool:
+    """Return whether a scheme guarantees a momentum map with generators affine in q, of a symmetry of the model.
+
+    Schemes whose guarantee depends on more than the model, such as a scaling of their steps, have a method
+    `keeps_momentum`.
+    """
+    if "momentum_maps" not in scheme.conserves or not is_linear_generator(model.symmetries[name]):
+        return False
+    condition = getattr(scheme, "keeps_momentum", None)
+    return condition is None or bool(condition(model, name))
+
+
 def _point_dofs(argument: str, dofs: Any) -> list[list[int]]:
     """Return the coordinate indices of points, one to three per point, checked."""
     is_nested = isinstance(dofs, (list, tuple, range)) and all(

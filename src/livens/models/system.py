@@ -24,7 +24,7 @@ from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
 from livens.models.input_entry import InputEntry
 from livens.models.quantity import Quantity
-from livens.models.symmetry import is_linear_generator, trace_generator
+from livens.models.symmetry import keeps_momentum, trace_generator
 from livens.models.system_properties import SystemProperties
 from livens.models.velocity_constraints import AngleRateConstraint
 from livens.scene.scene import Visual, default_visuals
@@ -429,7 +429,7 @@ class System(SystemProperties, Model):
             return False  # the conserved energy contains the corrected kinetic energy of the rotors
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().is_guaranteed_by(scheme, name, k)
-        return name in self.symmetries and is_linear_generator(self.symmetries[name])
+        return name in self.symmetries and keeps_momentum(scheme, self, name)
 
     def fingerprint_data(self) -> Sequence[Any]:
         """Return the element types, their dof maps, the symmetry generators and the quaternions."""

@@ -70,6 +70,7 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "damping": "Hunt-Crossley damping in s/m",
         "stiffness": "stiffness of the contacts in N/m",
     },
+    "nonlinear-line": {"N": "number of cells", "resistance": "resistance of each coil in ohm"},
     "four-dimensional-body": {"weights": "second moments of the body along its four axes"},
     "lotka-volterra": {"hunters": "initial number of hunters", "prey": "initial number of prey"},
     "spin-chain": {
@@ -103,6 +104,10 @@ _BY_PROBLEM: dict[str, dict[str, str]] = {
         "revolute": "1: hinges, 0: ball joints",
         "spin": "initial rate of the rods about their axes in rad/s",
         "tree": "number of a random tree; 0: chain",
+    },
+    "closed-loop-bars": {
+        "equivariant": "1: kinetic energy as a function of invariants, as published",
+        "torque": "generalised force of the torque: normalised, or printed as (128)",
     },
     "dominoes": {
         "count": "number of dominoes",

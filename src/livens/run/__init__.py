@@ -6,6 +6,7 @@
 - `fast_path`: repeated short runs in one native call; `single_steps`, `drive`: steps one by one.
 - `events`: detection, localisation and actions; `contact`: impacts and contact modes of rigid contact.
 - `drift_monitor`: largest deviations of conserved quantities over all steps.
+- `tunnelling`: pairs in contact that pass through each other within a step.
 - `ensemble`, `derivatives`: many runs, and derivatives of runs.
 - `schedule`, `held_parameters`, `sampled_control`: inputs, and controllers that are called between steps.
 - `bridges`: JAX, PyTorch, Gymnasium, FMI, CasADi, and initial value problems in the form of SciPy.

@@ -8,6 +8,7 @@ import numpy as np
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.newton.step_size_control import SETPOINT, initial_controller_state
 from livens.engine.newton.time_loop import StepPolicy
+from livens.errors import InputError
 from livens.expressions.evaluate import Evaluator
 from livens.models.base import InitialState
 from livens.models.descriptor import Descriptor, DescriptorModel
@@ -23,6 +24,8 @@ _MAX_SPAN_FRACTION = 0.01
 #: Largest number of trials for the first step with an error estimate by a double step, and steps of a trial. The error
 #: of the positions vanishes at rest, so that the first steps do not show it.
 _MAX_TRIALS, _TRIAL_STEPS = 12, 8
+#: Smallest first step relative to the time span; shorter steps are due to round-off in the error estimate.
+_MIN_SPAN_FRACTION = 1e-9
 
 
 def initial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState) -> float:
@@ -71,6 +74,12 @@ def _trial_step_size(plan: Plan, compiled: CompiledStep, initial: InitialState, 
             )
             if steps.failure is not None:
                 allowed = 0.1 * h
+            is_solved = steps.failure is None or controller_state[0]["failures"] > controller_state[0]["unsolved"]
+            if h < _MIN_SPAN_FRACTION * span and h > 1.5 * allowed and is_solved:
+                raise InputError(
+                    f"no first step meets the tolerance {plan.control.default_rtol:g}: estimated errors are round-off; "
+                    "use a larger tolerance, or give h without a tolerance"
+                )
             if h > 1.5 * allowed:
                 too_long, h = h, min(max(allowed, 0.1 * h), 0.5 * h)
                 continue

@@ -19,7 +19,7 @@ from livens.scenario.mechanism import ROBOT_SUFFIXES, Mechanism, robot_file
 from livens.scenario.quoting import quoted
 from livens.scenario.reader import Document, document, read
 from livens.scenario.restore import SCENARIO_NAME
-from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, validate
+from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, constant, validate
 from livens.validation import check_path
 
 #: Fields of the run, which are not part of the problem.
@@ -146,6 +146,11 @@ class Scenario:
             if name not in allowed:
                 reason = f"problem '{fields.problem}' has no option '{name}'{suggestion(name[:60], allowed)}"
                 raise self._document.error(("options", name), reason)
+            if isinstance(fields.options[name], str) and not isinstance(allowed[name], str):
+                try:
+                    constant(fields.options[name])
+                except InputError as error:
+                    raise self._document.error(("options", name), error) from None
 
     # -- problem and run -----------------------------------------------------------------------------------------------
     def problem(self) -> Problem:

@@ -137,6 +137,16 @@ def _parse_option(value: object) -> float | list[float]:
     return [constant(item) for item in value] if isinstance(value, (list, tuple)) else constant(value)
 
 
+def _parse_problem_option(value: object) -> float | list[float] | str:
+    """Return a number, numbers, or a word; the scenario checks which options of a problem are words."""
+    try:
+        return _parse_option(value)
+    except ExpressionError:
+        if isinstance(value, str) and value.replace("-", "_").isidentifier():
+            return value
+        raise
+
+
 Text = Annotated[str, BeforeValidator(_parse_text)]
 Expression = Annotated[str, BeforeValidator(_parse_expression)]
 Table = Annotated[dict[str, Expression], BeforeValidator(_parse_table)]
@@ -189,7 +199,9 @@ class ProblemScenario(RunFields):
     """Built-in problem with changed options."""
 
     problem: Text = Field(description="the name of a built-in problem (livens list problems)")
-    options: Annotated[dict[str, Annotated[Any, BeforeValidator(_parse_option)]], BeforeValidator(_parse_table)] = {}
+    options: Annotated[
+        dict[str, Annotated[Any, BeforeValidator(_parse_problem_option)]], BeforeValidator(_parse_table)
+    ] = {}
     parameters: Annotated[dict[str, Annotated[Any, BeforeValidator(_parse_option)]], BeforeValidator(_parse_table)] = {}
     h: Positive | None = None
     t_end: Number | None = None

@@ -146,8 +146,12 @@ def _parse_stl(raw: bytes) -> tuple[np.ndarray, np.ndarray]:
     if len(corners) % 3:
         raise ValueError("the number of its corners is not a multiple of three")
     # identical corners are one vertex
-    vertices, vertex_index = np.unique(corners, axis=0, return_inverse=True)
-    return vertices, np.asarray(vertex_index).reshape(-1, 3)
+    order = np.lexsort(corners.T[::-1])
+    ordered = corners[order]
+    is_first = np.append(np.ones(min(1, len(corners)), dtype=bool), (ordered[1:] != ordered[:-1]).any(axis=1))
+    vertex_index = np.empty(len(corners), dtype=np.int64)
+    vertex_index[order] = np.cumsum(is_first) - 1
+    return ordered[is_first], vertex_index.reshape(-1, 3)
 
 
 def _parse_obj(raw: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ from livens.schemes.core.registry import aliases, all, check_compatible, compati
 from livens.schemes.core.scheme import Scheme, Traits
 from livens.schemes.runge_kutta.families import runge_kutta
 from livens.schemes.splitting.composition import compose
+from livens.schemes.splitting.user_flows import flow_splitting
 
 __all__ = [
     "Scheme",
@@ -21,6 +22,7 @@ __all__ = [
     "check_compatible",
     "compatible",
     "compose",
+    "flow_splitting",
     "get",
     "names",
     "runge_kutta",

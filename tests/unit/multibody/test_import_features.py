@@ -161,10 +161,56 @@ def test_three_hinges_keep_energy_and_angular_momentum_without_dampers(tmp_path)
     mb.initial(mb.joints["hip_x"], rate=-3.0)
     run = mb.simulate(h=0.01, t_end=5.0)
     assert run.summary.max_energy_drift < 1e-10
-    # weightless rotors of the armatures turn with the joints over the whole run
+    # rotors of the armatures turn with the joints over the whole run
     for name in ("hip_x", "hip_z", "hip_y"):
-        turned = np.unwrap(run[f"{name} rotor bearing.angle"])
-        assert np.abs(turned - turned[0] - (run[f"{name}.angle"] - run[f"{name}.angle"][0])).max() < 1e-11
+        rotor = run.q[:, mb.system.coordinates.index(str(mb.joints[name].armature.rotor.coordinates[0]))]
+        assert np.abs(rotor - rotor[0] - (run[f"{name}.angle"] - run[f"{name}.angle"][0])).max() < 1e-11
+
+
+@pytest.mark.parametrize(
+    "forces",
+    ['stiffness="30" damping="0.4" armature="0.02"', 'stiffness="40" springlength="0.1 0.3"', 'range="-0.2 0.25"'],
+)
+def test_fixed_tendons_with_forces_and_actuators_move_as_in_mujoco(forces, tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    text = (FOLDER / "tendon_forces.xml").read_text().replace('damping="0" ', forces)
+    (tmp_path / "finger.xml").write_text(text)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "finger.xml"))
+    if "range" in forces:  # the same stiff spring: MuJoCo's limits are soft constraints
+        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
+        model.tendon_stiffness[:], model.tendon_lengthspring[:] = 500.0, (-0.2, 0.25)
+    data = mujoco.MjData(model)
+    data.qvel[:], data.ctrl[:] = (12.0, -3.0, 0.2), (0.6, 0.3)
+    for _ in range(5000):
+        mujoco.mj_step(model, data)
+    mb = lv.Multibody.from_mjcf(tmp_path / "finger.xml", limit_stiffness=500.0)
+    for name, rate in (("base", 12.0), ("tip", -3.0)):
+        mb.initial(mb.joints[name], rate=rate)
+    mb.initial(mb.joints["slide"], velocity=0.2)
+    assert not any("tendon" in note for note in mb.import_warnings)
+    errors, steps = [], (2e-3, 1e-3, 5e-4)
+    for h in steps:
+        run = mb.simulate(h=h, t_end=0.5, parameters={"pull": 0.6, "servo": 0.3})
+        values = [run["base.angle"][-1], run["tip.angle"][-1], run["slide.position"][-1]]
+        errors.append(np.abs(np.array(values) - (data.qpos - model.qpos0)).max())
+    assert errors[-1] < 1e-4 and errors[-1] < errors[0] / 10
+    assert abs(data.qpos[0]) > 1
+
+
+def test_replicas_are_those_of_mujoco():
+    mujoco = pytest.importorskip("mujoco")
+    model = mujoco.MjModel.from_xml_path(str(FOLDER / "replicas.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    mb = lv.Multibody.from_mjcf(FOLDER / "replicas.xml")
+    assert list(mb.bodies) == [model.body(i).name for i in range(1, model.nbody)]
+    assert list(mb.joints) == [model.joint(i).name for i in range(model.njnt)]
+    for i, body in enumerate(mb.bodies.values(), 1):
+        assert body.reference_position == pytest.approx(data.xipos[i], abs=1e-12)
+    matrix = np.zeros((model.nv, model.nv))
+    mujoco.mj_fullM(model, data, matrix)
+    assert mb.mass_matrix({}) == pytest.approx(matrix, abs=1e-12)
+    assert mb.simulate(h=0.01, t_end=0.1, parameters={"push": 1.0})["shoulder-1.angle"][-1] > 0
 
 
 # -- mesh inertia -----------------------------------------------------------------------------------------------------

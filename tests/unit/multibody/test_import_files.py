@@ -334,7 +334,7 @@ def test_what_an_mjcf_says_besides_is_noted(tmp_path):
         (body("<joint/>") + '<compiler coordinate="global"/>', "coordinate must be one of local"),
         (body("<joint/>") + '<compiler boundmass="1"/>', "boundmass"),
         (body("<joint/>") + '<compiler eulerseq="abc"/>', "eulerseq"),
-        (body('<joint/><replicate count="3"><geom size="1"/></replicate>'), "<replicate> is not supported"),
+        (body("<joint/>") + "<worldbody><composite/></worldbody>", "<composite> is not supported"),
         ("<worldbody/>", "no body can move"),
     ],
 )

@@ -382,3 +382,16 @@ def test_a_product_of_thousands_of_factors_is_refused():
     text = "system:\n  coordinates: x\n  kinetic: v_x**2/2\n  potential: {}\ninitial: {{x: 1}}\nh: 1\nt_end: 2\n"
     with pytest.raises(InputError, match="at most 1000 products"):
         lv.scenario.parse(text.format("*".join(["x"] * 3000))).problem()
+
+
+def test_options_of_problems_may_be_words(tmp_path):
+    file = tmp_path / "linkage.yaml"
+    file.write_text("problem: double-four-bar\noptions: {start: published}\n", encoding="utf-8")
+    assert lv.scenario.load(file).problem().v0[18] == pytest.approx(11 / 12)
+    for text, message in (
+        ("options: {start: publish}", "start must be 'consistent' or 'published', got 'publish'"),
+        ("options: {speed: fast}", "options.speed: must be a number or a constant expression such as pi/2"),
+    ):
+        file.write_text(f"problem: double-four-bar\n{text}\n", encoding="utf-8")
+        with pytest.raises(lv.InputError, match=message):
+            lv.scenario.load(file).problem()

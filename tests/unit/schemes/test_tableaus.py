@@ -465,11 +465,22 @@ def test_bad_tableaus():
         _ = twice.conjugate
     with pytest.raises(InputError, match="equally many stages, they have 1 and 2"):
         tableaus.PartitionedTableau("odd", tableaus.gauss(1), tableaus.gauss(2))
-    with pytest.raises(InputError, match="different nodes or weights"):
-        _ = tableaus.PartitionedTableau("odd", tableaus.gauss(2), tableaus.radau_iia(2)).order
+
+
+def test_order_of_pairs_with_different_nodes_and_weights():
+    """By bicoloured rooted trees; pairs with common nodes have the order of the simplifying conditions."""
+    assert tableaus.PartitionedTableau("mixed", tableaus.gauss(2), tableaus.radau_iia(2)).order == 1
     heun, euler = (tableaus.Tableau("one", c=[0, 1], A=[[0, 0], [1, 0]], b=b) for b in ([0.5, 0.5], [1, 0]))
-    with pytest.raises(InputError, match="different nodes or weights"):
-        _ = tableaus.PartitionedTableau("other weights", heun, euler).order
+    assert tableaus.PartitionedTableau("other weights", heun, euler).order == 1
+    verlet = tableaus.PartitionedTableau(
+        "verlet",
+        tableaus.Tableau("drift", c=[0, 1], A=[[0, 0], [0.5, 0.5]], b=[0.5, 0.5]),
+        tableaus.Tableau("kick", c=[0.5, 0.5], A=[[0.5, 0], [0.5, 0]], b=[0.5, 0.5]),
+    )
+    assert not verlet.has_common_nodes and verlet.order == 2 and verlet.symplectic
+    for s in (2, 3, 4):
+        pair = tableaus.lobatto_iiia_iiib(s)
+        assert conditions.order_by_bicoloured_trees(pair.q.A, pair.q.b, pair.p.A, pair.p.b) == pair.order == 2 * s - 2
 
 
 def test_which_methods_end_with_a_stage():

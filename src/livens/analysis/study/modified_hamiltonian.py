@@ -45,8 +45,8 @@ _MAX_POWER = 8
 #: Distance from the negative real axis, relative to the modulus, below which a logarithm is not defined.
 _BRANCH_DISTANCE = 1e-6
 
-#: Element of the free associative algebra: coefficients of words of parts.
-_Words = dict[tuple[str, ...], float]
+#: Element of the free associative algebra: coefficients of monomials of parts.
+_Monomials = dict[tuple[str, ...], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +180,9 @@ def modified_hamiltonian(model: System | Hamiltonian, scheme: str | Scheme, orde
     parts = {"T": phase.T, "V": phase.V}
     terms = [ca.SX(0)] * (order + 1)
     brackets: dict[tuple[str, ...], Any] = {(letter,): part for letter, part in parts.items()}
-    for word, coefficient in _logarithm(_parts_of(method), order + 1).items():
-        bracket = _nested_bracket(word, brackets, phase)
-        terms[len(word) - 1] += coefficient / len(word) * bracket  # Dynkin's formula
+    for monomial, coefficient in _logarithm(_parts_of(method), order + 1).items():
+        bracket = _nested_bracket(monomial, brackets, phase)
+        terms[len(monomial) - 1] += coefficient / len(monomial) * bracket  # Dynkin's formula
     return ModifiedHamiltonian(phase, method.name, tuple(terms))
 
 
@@ -255,40 +255,40 @@ def _parts_of(scheme: Scheme) -> list[tuple[str, float]]:
     return list(_SPLITTINGS[scheme.name])
 
 
-def _product(a: _Words, b: _Words, degree: int) -> _Words:
-    """Return the product of two sums of words, truncated at a degree."""
-    words: _Words = {}
+def _product(a: _Monomials, b: _Monomials, degree: int) -> _Monomials:
+    """Return the product of two sums of monomials, truncated at a degree."""
+    monomials: _Monomials = {}
     for (first, x), (second, y) in itertools.product(a.items(), b.items()):
         if len(first) + len(second) <= degree:
-            words[first + second] = words.get(first + second, 0.0) + x * y
-    return words
+            monomials[first + second] = monomials.get(first + second, 0.0) + x * y
+    return monomials
 
 
-def _logarithm(flows: Sequence[tuple[str, float]], degree: int) -> _Words:
-    """Return ``log(exp(w_1 X_1) exp(w_2 X_2) ...)`` as a sum of words, truncated at a degree."""
-    product: _Words = {(): 1.0}
+def _logarithm(flows: Sequence[tuple[str, float]], degree: int) -> _Monomials:
+    """Return ``log(exp(w_1 X_1) exp(w_2 X_2) ...)`` as a sum of monomials, truncated at a degree."""
+    product: _Monomials = {(): 1.0}
     for part, weight in flows:
         factor, coefficient = {}, 1.0
         for power in range(degree + 1):
             factor[(part,) * power] = coefficient
             coefficient *= weight / (power + 1)
         product = _product(product, factor, degree)
-    difference = {word: value for word, value in product.items() if word}
-    logarithm: _Words = {}
-    power_of_difference: _Words = {(): 1.0}
+    difference = {monomial: value for monomial, value in product.items() if monomial}
+    logarithm: _Monomials = {}
+    power_of_difference: _Monomials = {(): 1.0}
     for power in range(1, degree + 1):
         power_of_difference = _product(power_of_difference, difference, degree)
-        for word, value in power_of_difference.items():
-            logarithm[word] = logarithm.get(word, 0.0) - (-1) ** power * value / power
-    return {word: value for word, value in logarithm.items() if abs(value) > 1e-15}
+        for monomial, value in power_of_difference.items():
+            logarithm[monomial] = logarithm.get(monomial, 0.0) - (-1) ** power * value / power
+    return {monomial: value for monomial, value in logarithm.items() if abs(value) > 1e-15}
 
 
-def _nested_bracket(word: tuple[str, ...], brackets: dict[tuple[str, ...], Any], phase: Hamiltonian) -> Any:
+def _nested_bracket(monomial: tuple[str, ...], brackets: dict[tuple[str, ...], Any], phase: Hamiltonian) -> Any:
     """Return the Hamiltonian of the left-normed commutator of Lie derivatives, ``[L_A, L_B] = L_{B, A}``."""
-    if word not in brackets:
-        inner = _nested_bracket(word[:-1], brackets, phase)
-        brackets[word] = _poisson_bracket(brackets[word[-1:]], inner, phase)
-    return brackets[word]
+    if monomial not in brackets:
+        inner = _nested_bracket(monomial[:-1], brackets, phase)
+        brackets[monomial] = _poisson_bracket(brackets[monomial[-1:]], inner, phase)
+    return brackets[monomial]
 
 
 def _poisson_bracket(f: Any, g: Any, phase: Hamiltonian) -> Any:

@@ -28,6 +28,7 @@ from livens.engine.newton.convergence import CONVERGED, NEEDS_CHORD_KERNELS
 from livens.engine.newton.predictors import N_HISTORY, STENCIL_LENGTH, STENCIL_WEIGHTS
 from livens.engine.newton.step_size_control import (
     FIXED_STEP,
+    MAX_STEPS_WITHOUT_ESTIMATE,
     MIN_ULPS,
     NOT_ESTIMATED,
     TWO_STEPS_LEFT,
@@ -384,6 +385,8 @@ class AssembledStepper(Stepper):
             [factor * (trial.Z[1, :n] - q_last), np.maximum(np.abs(w.Z[s, :n]), np.abs(w.Z[s + 1, :n]))]
         )
         error = max_grouped_error(control, estimate, h)
+        if math.isnan(error) and controller_state[0]["since_estimate"] < MAX_STEPS_WITHOUT_ESTIMATE:
+            return NOT_ESTIMATED
         return weighted_error(control, controller_state, estimate, (q_last, w.Z[s], w.Z[s + 1]), error, h)
 
     def _solve_trial(self, trial: ChunkWorkspace, initial_guess: np.ndarray) -> bool:

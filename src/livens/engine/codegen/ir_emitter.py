@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import casadi as ca
 
 from livens.engine.codegen.instruction_schedule import schedule
-from livens.engine.codegen.jit import literal, vector_library_width
+from livens.engine.codegen.jit import vector_library_width
 from livens.expressions.graph.interpreter import interpret
 from livens.expressions.graph.roundoff import LIBM_OPS
-from livens.lookup_tables import LOOKUP_OPERATION, symbol_name
+from livens.lookup_tables import LOOKUP_OPERATION, registered_tables, symbol_name
 
 _ARITHMETIC = {"ADD": "fadd", "SUB": "fsub", "MUL": "fmul", "DIV": "fdiv"}
 _INTRINSIC = {
@@ -39,6 +39,11 @@ _VECTOR_LETTER = {2: "b", 4: "d", 8: "e"}
 _BLOCK_LINES = 300
 #: Compiler barrier: forces reloads from memory instead of register spills. Emits no instruction.
 _BARRIER = 'call void asm sideeffect "", "~{memory}"()'
+
+
+def literal(value: float) -> str:
+    """Return a double as an LLVM literal, bit for bit."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 ZERO, ONE, MINUS_ONE = literal(0.0), literal(1.0), literal(-1.0)
@@ -301,6 +306,16 @@ class Emitter:
             f"{declared}\ndefine void @{self.name}({arguments}) #1 {{\n{body}\nret void\n}}\n"
             f"attributes #0 = {{ nounwind memory(none) willreturn }}\nattributes #1 = {{ {attributes} }}\n"
         )
+
+
+def inline_tables(text: str) -> str:
+    """Return the IR with the values of its look-up tables instead of references to the memory of this process."""
+    for table in registered_tables():
+        if table.symbol in text:
+            values = ", ".join(f"double {literal(x)}" for x in table.values)
+            constant = f"private constant [{table.values.size} x double] [{values}]"
+            text = text.replace(f"@{table.symbol} = external global double", f"@{table.symbol} = {constant}")
+    return text
 
 
 def _in_blocks(lines: Sequence[str]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -30,11 +29,6 @@ _recent: LruCache[str, NativeCode] = LruCache(_MAX_RECENT)
 _lock = threading.RLock()
 #: LLVM IR by function name while it is recorded for another target, see `recorded_ir`; else None.
 _ir_record: ContextVar[dict[str, str] | None] = ContextVar("ir_record", default=None)
-
-
-def literal(value: float) -> str:
-    """Return a double as an LLVM literal, bit for bit."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 def cache_directory() -> Path | None:
@@ -174,7 +168,7 @@ def _load(key_text: str, make_ir: Callable[[], str], name: str, opt_level: int, 
     for table in registered_tables() if record is None else ():
         llvm.add_symbol(table.symbol, table.values.ctypes.data)
     if record is not None:
-        record[name] = _with_tables(make_ir())
+        record[name] = make_ir()
         return NativeCode.__new__(NativeCode)  # not loaded: only the text is used
     key = hashlib.sha256(f"{_fingerprint(opt_level)}{key_text}".encode()).hexdigest()
     with _lock:
@@ -182,16 +176,6 @@ def _load(key_text: str, make_ir: Callable[[], str], name: str, opt_level: int, 
         if code is None:
             code = _loaded[key] = NativeCode(_object_code(key, make_ir, opt_level, run_passes), name, opt_level)
         return _recent.put(key, code)
-
-
-def _with_tables(text: str) -> str:
-    """Return the IR with the values of its look-up tables instead of references to this process."""
-    for table in registered_tables():
-        if table.symbol in text:
-            values = ", ".join(f"double {literal(x)}" for x in table.values)
-            constant = f"private constant [{table.values.size} x double] [{values}]"
-            text = text.replace(f"@{table.symbol} = external global double", f"@{table.symbol} = {constant}")
-    return text
 
 
 def clear_memory_cache() -> None:

@@ -39,6 +39,8 @@ MIN_SPREAD_FACTOR = 0.5
 #: Largest number of steps between estimates by a double step, as a multiple of the smallest one, and change of the
 #: logarithm of the step size in that many steps that leads to more frequent estimates.
 MAX_INTERVAL, INTERVAL_CHANGE = 4.0, 0.2
+#: Largest number of steps whose estimates by a double step may fail.
+MAX_STEPS_WITHOUT_ESTIMATE = 64.0
 #: Speed at rest relative to the reference speed, and largest ratio of the step sizes of the reference speed and of the
 #: current phase, in the weights of errors by a double step.
 REST_SPEED, MAX_PHASE_RATIO = 1e-2, 27.0
@@ -299,6 +301,8 @@ def _double_step_error(
         w.estimate[i] = factor * (z_last[i] - w.estimate[i])
         z_last[i] -= w.estimate[i] / factor
     error = _max_grouped_error(controller, w.estimate, h)
+    if error != error and controller_state[_SINCE_ESTIMATE] < MAX_STEPS_WITHOUT_ESTIMATE:
+        return NOT_ESTIMATED  # a pivot of the step may vanish in the double step; the next step has another one
     return _weighted_error(controller, controller_state, w.estimate, z_last, z, z_next, error, h)
 
 

@@ -20,7 +20,7 @@ from livens.models.base import (
     check_initial_value_names,
     energy_term_scale,
 )
-from livens.models.symmetry import is_linear_generator
+from livens.models.symmetry import keeps_momentum
 from livens.types import Expr
 from livens.validation import check_vector
 
@@ -107,7 +107,7 @@ class PhaseSpaceModel(Model):
         """Return whether an observable is conserved, by name or as a momentum map with generators linear in q."""
         if scheme is None or name in scheme.conserves or "momentum_maps" not in scheme.conserves:
             return super().is_guaranteed_by(scheme, name, k)
-        return name in self.symmetries and is_linear_generator(self.symmetries[name])
+        return name in self.symmetries and keeps_momentum(scheme, self, name)
 
 
 class HamiltonianSymbols(SymbolicState):

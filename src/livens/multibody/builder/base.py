@@ -82,7 +82,7 @@ class ModelBase:
         self._flexible_elements: list[Element] = []  # beams, trusses, plates
         self._inputs: dict[str, Input] = {}
         #: Joints with the elements that depend on their continuous angle.
-        self._angle_branches: list[tuple[Joint, Element]] = []
+        self._angle_branches: list[tuple[Joint, Element, str]] = []
         self._initial_conditions: list[InitialCondition] = []
         self._distance_constraints: list[Element] = []
         self._drives: list[tuple[Element, str]] = []  # with the unit of the drive force

@@ -455,7 +455,7 @@ class ForceMethods(ModelBase):
     def _register_joint_output(self, joint: Joint, rotational: bool, element: Element) -> Element:
         """Register the output of a force element in a joint, and the branch of its angle."""
         if "angle_branch" in element.parameters.values:
-            self._angle_branches.append((joint, element))
+            self._angle_branches.append((joint, element, "angle_branch"))
         self._force_outputs.append((element.name, JointForceOutputs(element, joint, rotational)))
         return element
 

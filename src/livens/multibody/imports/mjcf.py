@@ -18,7 +18,9 @@ from livens.multibody.imports.robot_description import JointDof, Link, RigidTran
 from livens.multibody.imports.xml import XmlNode
 from livens.scene.shapes import Shape
 
-_UNSUPPORTED = ("replicate", "attach", "composite", "flexcomp", "plugin")
+_UNSUPPORTED = ("attach", "composite", "flexcomp", "plugin")
+#: Largest number of copies of a <replicate> element.
+_MAX_COPIES = 10_000
 #: Flags that disable passive forces or constraints.
 _SWITCHES = ("constraint", "equality", "frictionloss", "passive", "spring", "damper", "actuation")
 
@@ -119,10 +121,30 @@ class _Reader:
             self._read_body_content(child, link, pose @ self.settings.pose(child), childclass)
             if link is not None:
                 self._update_inertia(link)
+        for child in node.children_with_tag("replicate"):
+            self._read_replicate(child, link, pose, childclass)
+            if link is not None:
+                self._update_inertia(link)
         for child in node.children_with_tag(*_UNSUPPORTED):
             raise child.error(f"<{child.tag}> is not supported: expand it in the file")
         for child in node.children_with_tag("body"):
             self._body(child, link, pose, childclass)
+
+    def _read_replicate(self, node: XmlNode, link: Link | None, pose: RigidTransform, childclass: str | None) -> None:
+        """Read copies of the content of an element, each in the frame of the one before moved by offset and euler."""
+        count = int(node.number("count"))
+        if not 0 < count <= _MAX_COPIES:
+            raise node.error(f"count must be from 1 to {_MAX_COPIES}, got {count}")
+        move = RigidTransform(node.numbers("offset", 3, np.zeros(3)), self.settings.rotation(node))
+        separator = node.text("sep", "")
+        for i in range(count):
+            suffix = f"{separator}{i:0{len(str(count))}d}"
+            copy = XmlNode(
+                "frame", {}, node.line, node.document, node.file, [_renamed(c, suffix) for c in node.children]
+            )
+            self._read_body_content(copy, link, pose, childclass)
+            pose = pose @ move
+        node.document.mark_read(node)
 
     def read_pairs(self, root: XmlNode) -> None:
         """Read the pairs of bodies that never collide, and the pairs of geoms that always do."""
@@ -200,6 +222,13 @@ class _Reader:
                 f"the joint '{name}' is measured from its reference pose: MuJoCo's value {reference:g} (ref) is 0 here"
             )
         link.dofs.append(dof)
+
+
+def _renamed(node: XmlNode, suffix: str) -> XmlNode:
+    """Return a copy of a node with a suffix to all names in it."""
+    attributes = node.attributes | ({"name": node.name + suffix} if node.name else {})
+    children = [_renamed(child, suffix) for child in node.children]
+    return XmlNode(node.tag, attributes, node.line, node.document, node.file, children)
 
 
 def _polynomial(node: XmlNode, name: str) -> tuple[float, tuple[float, ...]]:

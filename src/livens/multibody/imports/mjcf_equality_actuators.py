@@ -17,6 +17,7 @@ from livens.multibody.imports.robot_description import (
     RigidTransform,
     RobotDescription,
     TendonEquality,
+    TendonForces,
 )
 from livens.multibody.imports.xml import XmlNode
 
@@ -263,24 +264,35 @@ class _EqualityActuatorReader:
             attribute: self._range(node, f"{attribute}range", f"{attribute}limited") for attribute in ("ctrl", "force")
         }
         joint = node.get("joint") or node.get("jointinparent")
-        if joint is None or joint not in self.scalar_joints:
+        terms = self.fixed_tendons.get(node.get("tendon") or "", ())
+        if (joint is None or joint not in self.scalar_joints) and not terms:
             control = 0.0 if limited["ctrl"] is None else float(np.clip(0.0, *limited["ctrl"]))
             if any(law.bias) or law.gain * control:
                 node.refuse("an actuator that acts without control is only supported on a joint with one coordinate")
             return None
         gear = float(node.numbers("gear", None, np.ones(1))[0])
-        if law.inherits_range and limited["ctrl"] is None:
+        if terms:
+            joint = ""
+            if law.damping_ratio or law.inherits_range:
+                node.refuse("dampratio and inheritrange of an actuator on a tendon are not supported")
+        assert joint is not None
+        if law.inherits_range and limited["ctrl"] is None and joint:
             ends = next((dof.range for dof in self.robot.dofs() if dof.name == joint), None)
             if ends is not None:
                 offset = self.joint_ref[joint]
                 middle, radius = (ends[0] + ends[1]) / 2 + offset, (ends[1] - ends[0]) / 2 * law.inherits_range
                 limited["ctrl"] = middle - radius, middle + radius
-        if law.damping_ratio:
+        if law.damping_ratio and joint:
             inertia = self.effective_inertias[joint] / gear**2
             law.bias[2] = -2 * law.damping_ratio * float(np.sqrt(-law.bias[1] * inertia))
         bias = (law.bias[0], law.bias[1], law.bias[2])
         ranges = limited["ctrl"], limited["force"]
-        return Actuator(name, joint, law.gain, bias, gear, self.joint_ref[joint], *ranges, node)
+        offset = self._reference_length(terms) if terms else self.joint_ref[joint]
+        return Actuator(name, joint, law.gain, bias, gear, offset, *ranges, node, terms)
+
+    def _reference_length(self, terms: tuple[tuple[str, float], ...]) -> float:
+        """Return the length of a fixed tendon in the reference pose."""
+        return float(sum(weight * self.joint_ref[joint] for joint, weight in terms))
 
     def _range(self, node: XmlNode, name: str, switch: str) -> tuple[float, float] | None:
         """Return the limits of control or force, or None."""
@@ -303,12 +315,42 @@ class _EqualityActuatorReader:
         for node in section.children:
             list(section.children_with_tag(node.tag))
             self.settings.apply_defaults(node, None)
-            for attribute in ("stiffness", "damping", "frictionloss", "armature"):
-                if node.numbers(attribute, None, np.zeros(1)).any():
-                    node.refuse(f"a tendon with {attribute} is not supported: see mb.cable and mb.couple")
+            names = ("stiffness", "damping", "armature", "frictionloss")
+            values = {name: node.numbers(name, None, np.zeros(1)) for name in names}
+            acts = any(value.any() for value in values.values())
             limits, limited = node.numbers("range", 2), node.choice("limited", "auto", ("auto", "true", "false"))
-            if limits is not None and limited != "false" and limits.any():
-                self.robot.notes.append(f"the limits of the length of the tendon '{node.name}' are ignored")
-            if node.name not in self.tied_tendons:
-                self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
+            has_limits = limits is not None and limited != "false" and limits.any()
+            has_limits = has_limits and (limited == "true" or self.settings.autolimits)
+            if node.tag == "fixed" and node.name in self.fixed_tendons and (acts or has_limits):
+                self._read_tendon_forces(node, values, limits if has_limits else None)
+            else:
+                for name in names:
+                    if values[name].any():
+                        node.refuse(f"a tendon with {name} is not supported: see mb.cable and mb.couple")
+                if has_limits:
+                    self.robot.notes.append(f"the limits of the length of the tendon '{node.name}' are ignored")
+                if node.name not in self.tied_tendons and not any(
+                    actuator.terms is self.fixed_tendons.get(node.name) for actuator in self.robot.actuators
+                ):
+                    self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
             node.document.mark_read(node)
+
+    def _read_tendon_forces(self, node: XmlNode, values: dict[str, np.ndarray], limits: np.ndarray | None) -> None:
+        """Read spring, damper, armature and limits of a fixed tendon."""
+        if values["frictionloss"].any() or any(values[name][1:].any() for name in ("stiffness", "damping")):
+            node.refuse("frictionloss, and polynomials of stiffness or damping of a tendon are not supported")
+        numbers = {name: float(value[0]) for name, value in values.items()}
+        for name, value in numbers.items():
+            if value < 0:
+                raise node.error(f"{name} must not be negative, got {value:g}")
+        terms = self.fixed_tendons[node.name]
+        reference = self._reference_length(terms)
+        springs = node.numbers("springlength", (1, 2), np.array([-1.0]))
+        if springs[0] == -1:  # the length where the springs of the joints are relaxed
+            joint_rest = {dof.name: dof.rest for dof in self.robot.dofs()}
+            rest = (sum(weight * joint_rest[joint] for joint, weight in terms),) * 2
+        else:
+            rest = float(springs[0]) - reference, float(springs[-1]) - reference
+        ends = None if limits is None else (float(limits[0]) - reference, float(limits[1]) - reference)
+        forces = numbers["stiffness"], rest, numbers["damping"], numbers["armature"]
+        self.robot.tendon_forces.append(TendonForces(node.name, terms, *forces, ends, node))

@@ -166,11 +166,28 @@ class TendonEquality:
 
 
 @dataclass(frozen=True, eq=False)
-class Actuator:
-    """Actuator of a joint: the force ``gear (gain u + bias_0 + bias_1 length + bias_2 rate)`` of a control u.
+class TendonForces:
+    """Spring, damper, armature and limits of a fixed tendon, relative to its length in the reference pose.
 
-    Length and rate are those of the joint times `gear`; `offset` is the joint coordinate in the reference pose.
-    Control and force (before gearing) are clamped to their ranges.
+    The spring acts below and above its two rest lengths.
+    """
+
+    name: str
+    terms: tuple[tuple[str, float], ...]
+    stiffness: float
+    rest: tuple[float, float]
+    damping: float
+    armature: float
+    range: tuple[float, float] | None
+    node: XmlNode
+
+
+@dataclass(frozen=True, eq=False)
+class Actuator:
+    """Actuator of a joint or a fixed tendon: the force ``gear (gain u + bias_0 + bias_1 length + bias_2 rate)``.
+
+    u is the control. Length and rate are those of the joint times `gear`; `offset` is the joint coordinate in the
+    reference pose. Control and force (before gearing) are clamped to their ranges.
     """
 
     name: str
@@ -182,6 +199,8 @@ class Actuator:
     control_range: tuple[float, float] | None
     force_range: tuple[float, float] | None
     node: XmlNode
+    #: Terms of the fixed tendon that it acts on instead of a joint.
+    terms: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(eq=False)
@@ -222,6 +241,7 @@ class RobotDescription:
     fluid: tuple[float, float] = (0.0, 0.0)
     #: Weighted sums of joint coordinates that are constant.
     tendon_equalities: list[TendonEquality] = field(default_factory=list)
+    tendon_forces: list[TendonForces] = field(default_factory=list)
     #: State that the model starts from, if one of the file is chosen.
     keyframe: Keyframe | None = None
 

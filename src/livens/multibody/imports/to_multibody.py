@@ -14,6 +14,7 @@ from livens.models.element import Element
 from livens.multibody import body_drag, joint_forces, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
+from livens.multibody.fixed_tendons import FixedTendon, linear_tendon_spring, tendon_damper, tendon_motor, tendon_spring
 from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
@@ -27,6 +28,7 @@ from livens.multibody.imports.robot_description import (
     RigidTransform,
     RobotDescription,
     TendonEquality,
+    TendonForces,
 )
 from livens.multibody.inputs import Input, Law, held_value
 from livens.multibody.joint import Joint
@@ -108,6 +110,8 @@ class MultibodyBuilder:
             self._add_equality(equality)
         for tendon in robot.tendon_equalities:
             self._add_tendon_equality(tendon)
+        for tendon_forces in robot.tendon_forces:
+            self._add_tendon_forces(tendon_forces)
         for closure in robot.closures:
             self._add_closure(closure)
         self._add_loads_on_links()
@@ -260,10 +264,10 @@ class MultibodyBuilder:
             for measured in composite.coordinates:
                 dof, bodies = measured.dof, (first, second) if measured.is_forward else (second, first)
                 name = self._unique_name(dof.name, "joint")
-                axes = measured.axes, dof.is_rotational, measured.last_axis
-                mb.joint_coordinates[name] = self.joints[dof.name] = JointCoordinate(
-                    name, *bodies, composite.point, *axes
+                coordinate = JointCoordinate(
+                    name, *bodies, composite.point, measured.axes, dof.is_rotational, measured.last_axis
                 )
+                mb.joint_coordinates[name] = self.joints[dof.name] = coordinate
         for chain_dof in chain:
             if chain_dof.name not in self.joints:
                 self.non_scalar_joints.add(chain_dof.name)
@@ -342,6 +346,15 @@ class MultibodyBuilder:
             name, loss = f"{joint.name} damper", spherical_joint_forces.damper(*sides)
             self.mb._add_force_element(name, joint.force_element(name, dict(viscosity=dof.damping), dissipation=loss))
 
+    def _add_tendon_armature(self, label: str, armature: float, terms: list[tuple[Joint, float]]) -> None:
+        """Add the armature of a tendon: a weightless rotor on the ground whose angle is the length of the tendon."""
+        mb, name = self.mb, f"{label} rotor"
+        origin, axis = np.zeros(3), np.array([0.0, 0.0, 1.0])
+        rotor = mb.body(name, mass=armature, inertia=[armature] * 3, position=origin, shape=("shapes",))
+        bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=origin, axis=axis)
+        bearing.element.visual = None  # not visible
+        mb.couple(f"{label} armature", *terms, (bearing, -1.0), coupling_type="armature")
+
     # -- equality constraints and closures ----------------------------------------------------------------------------
     def _scalar_joint(self, name: str, node: XmlNode, element: str) -> Joint:
         if name in self.non_scalar_joints:
@@ -379,8 +392,48 @@ class MultibodyBuilder:
             raise tendon.node.error(str(error)) from None
         self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([tendon.length]), True))
 
+    def _add_tendon_forces(self, forces: TendonForces) -> None:
+        """Add spring, damper, armature and limits of a fixed tendon."""
+        mb, label = self.mb, self._unique_name(forces.name, "tendon")
+        terms = [(self._scalar_joint(name, forces.node, "a tendon"), weight) for name, weight in forces.terms]
+        tendon = FixedTendon(terms)
+        springs: list[tuple[str, float, tuple[float, float]]] = []
+        if forces.stiffness:
+            springs.append((f"{label} spring", forces.stiffness, forces.rest))
+        if forces.range is not None:
+            if self.limit_stiffness is None:
+                self.inactive_limits.append(f"tendon {forces.name}")
+            else:
+                springs.append((f"{label} limit", self.limit_stiffness, forces.range))
+        for name, stiffness, (lower, upper) in springs:
+            parameters = dict(rest=lower) if lower == upper else dict(lower=lower, upper=upper)
+            parameters["stiffness"] = stiffness
+            law = (linear_tendon_spring if lower == upper else tendon_spring)(tendon.terms)
+            element = mb._add_force_element(name, tendon.element(name, parameters, potential=law))
+            mb._angle_branches += tendon.branches(element)
+        if forces.damping:
+            name = f"{label} damper"
+            damper = tendon.element(name, dict(viscosity=forces.damping), dissipation=tendon_damper(tendon.terms))
+            mb._add_force_element(name, damper)
+            mb._angle_branches += tendon.branches(damper)
+        if forces.armature:
+            self._add_tendon_armature(label, forces.armature, terms)
+
+    def _add_tendon_actuator(self, actuator: Actuator) -> None:
+        """Add an actuator of a fixed tendon, whose control is an input of the same name."""
+        terms = [(self._scalar_joint(name, actuator.node, "a tendon"), weight) for name, weight in actuator.terms]
+        tendon, name = FixedTendon(terms), self._unique_name(actuator.name, "actuator")
+        control, parameters, law = self._actuator_terms(actuator, name)
+        element = tendon.element(name, parameters, forces=tendon_motor(tendon.terms, law))
+        self.mb._add_force_element(name, element)
+        self.mb._angle_branches += tendon.branches(element)
+        self._register_control(actuator, control, element)
+
     def _add_actuator(self, actuator: Actuator) -> None:
         """Add an actuator as a motor whose control is an input of the same name."""
+        if actuator.terms:
+            self._add_tendon_actuator(actuator)
+            return
         if actuator.joint in self.non_scalar_joints:
             if any(actuator.bias):
                 actuator.node.refuse("an actuator with a bias force is only supported on a joint with one coordinate")
@@ -389,6 +442,18 @@ class MultibodyBuilder:
             return
         joint, mb = self.joints[actuator.joint], self.mb
         name = self._unique_name(actuator.name, "actuator")
+        control, parameters, law = self._actuator_terms(actuator, name)
+        key = "torque" if joint.joint_type.angle else "force"
+        element = mb.motor(joint, name=name, parameters=parameters, **{key: law})
+        self._register_control(actuator, control, element)
+
+    def _register_control(self, actuator: Actuator, control: Input, element: Element) -> None:
+        control.uses.append((element, "command"))
+        self.mb._inputs[control.name] = control
+        self.control_names[actuator.name] = control.name
+
+    def _actuator_terms(self, actuator: Actuator, name: str) -> tuple[Input, dict[str, Any], Law]:
+        """Return the control of an actuator, its parameters and its law."""
         control = Input(name, np.array(0.0))
         parameters: dict[str, Any] = control.parameters("command") | dict(
             gain=actuator.gain, bias=np.array(actuator.bias), gear=actuator.gear, offset=actuator.offset
@@ -398,12 +463,7 @@ class MultibodyBuilder:
         if actuator.force_range is not None:
             parameters["force_range"] = np.array(actuator.force_range)
         ranges = actuator.control_range is not None, actuator.force_range is not None
-        law = actuator_law(any(actuator.bias), *ranges)
-        key = "torque" if joint.joint_type.angle else "force"
-        element = mb.motor(joint, name=name, parameters=parameters, **{key: law})
-        control.uses.append((element, "command"))
-        mb._inputs[name] = control
-        self.control_names[actuator.name] = name
+        return control, parameters, actuator_law(any(actuator.bias), *ranges)
 
     def _add_loads_on_links(self) -> None:
         """Add the drag of a fluid, and forces that compensate weight, on all links that move."""

@@ -126,7 +126,8 @@ def count_jacobians(case: str, tolerance: float, options: Options = ()) -> tuple
     problem = bearing(case, options)
     q, u, t, rate = equations_of_motion(problem.model)
     function = ca.Function("rate", [ca.vertcat(q, u), t], [ca.densify(rate)])
-    buffer, evaluate = function.buffer()
+    buffer_pair: Any = function.buffer()
+    buffer, evaluate = buffer_pair
     state, time_point, result = np.zeros(function.numel_in(0)), np.zeros(1), np.zeros(function.numel_out(0))
     buffer.set_arg(0, state.data)
     buffer.set_arg(1, time_point.data)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from livens.engine.ensemble.lane_run import InputTable
-from livens.errors import InputError, explain_call_errors
+from livens.errors import InputError, explain_call_errors, refuse_arguments
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.ensemble import Ensemble
@@ -30,6 +30,13 @@ from livens.validation import check_integer, check_path
 
 
 @explain_call_errors
+@refuse_arguments(
+    "members advance together, several per SIMD instruction, and share their step size; simulate them one by one",
+    "tolerance",
+    "control",
+    "adaptive",
+    "scaling",
+)
 def ensemble(
     model: Model | Problem,
     q0: Any = None,

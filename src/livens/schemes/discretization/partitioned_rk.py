@@ -99,6 +99,8 @@ class PartitionedStages:
 
 def pair_error_order(pair: PartitionedTableau) -> int:
     """Return the order of the error estimate, which is even for pairs with stages at both ends."""
+    if not pair.has_common_nodes:
+        return 0
     has_end_stages = abs(pair.q.c[0]) < 1e-12 and abs(pair.q.c[-1] - 1) < 1e-12
     if pair.symmetric and has_end_stages and pair.s > 1:
         return pair.s - pair.s % 2
@@ -135,8 +137,8 @@ def partitioned_first_order_stages(model: DescriptorModel, pair: PartitionedTabl
         block_sizes=(n,) * s,
         layout=layout,
         equation_labels=tuple(f"slope of {name} at stage {i + 1}" for i in range(s) for name in model.coordinates),
-        dense_output=(theta, {"x": stages.dense(theta)}),
-        stage_extrapolation=(ratio, stages.extrapolation(ratio, f1)),
+        dense_output=(theta, {"x": stages.dense(theta)}) if pair.has_common_nodes else None,
+        stage_extrapolation=(ratio, stages.extrapolation(ratio, f1)) if pair.has_common_nodes else None,
         error_estimate=stages.error_estimate(f1, x1, error_order, model.coordinates),
         named_values=values,
     )
@@ -185,8 +187,10 @@ def partitioned_hamiltonian_stages(model: Hamiltonian, pair: PartitionedTableau,
         block_sizes=(n,) * (2 * s),
         layout=layout,
         equation_labels=_stage_labels(model.coordinates, s),
-        dense_output=(theta, {"q": q_dense, "v": phase.H_p(q_dense, p_dense, t + theta * h), "p": p_dense}),
-        stage_extrapolation=(ratio, stages.extrapolation(ratio, f1)),
+        dense_output=(theta, {"q": q_dense, "v": phase.H_p(q_dense, p_dense, t + theta * h), "p": p_dense})
+        if pair.has_common_nodes
+        else None,
+        stage_extrapolation=(ratio, stages.extrapolation(ratio, f1)) if pair.has_common_nodes else None,
         error_estimate=stages.error_estimate(
             f1, y1, error_order, (*model.coordinates, *(f"p_{name}" for name in model.coordinates))
         ),

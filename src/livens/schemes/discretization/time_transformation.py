@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.expressions.probe import Probe
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.nambu import Nambu
 from livens.schemes.core.scheme import Requirement, Scheme
@@ -96,6 +97,19 @@ class TimeTransformedMap(TimeTransformed, MapScheme):
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
         self.checked_scaling(as_hamiltonian(model))
         return super().equations(model, removed_constraints)
+
+    def scaling_is_invariant(self, model: Any, name: str) -> bool:
+        """Return whether the scaling is known and invariant under the generators of a symmetry of the model."""
+        if self.scaling is None:
+            return False
+        phase = as_hamiltonian(model)
+        g, xi = self.scaling.expression(phase), model.symmetries[name](phase.q)
+        rates = [
+            ca.jtimes(g, phase.q, xi[:, i]) - ca.jtimes(g, phase.p, ca.jacobian(xi[:, i], phase.q).T @ phase.p)
+            for i in range(xi.shape[1])
+        ]
+        probe = Probe([phase.q, phase.p, phase.t, phase.k], seed=18, fixed={3: phase.parameter_vector()})
+        return probe.is_zero(ca.vertcat(*rates), 1 + ca.fabs(g), 1e-10) is True
 
     def g(self, phase: HamiltonianFunctions, q: Expr, p: Expr) -> Any:
         """Return the scaling at (q, p)."""

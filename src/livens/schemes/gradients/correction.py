@@ -41,7 +41,7 @@ class GradientFunction:
     @functools.cached_property
     def is_affine(self) -> bool:
         """True if f is at most quadratic in x: the midpoint gradient is then a discrete gradient."""
-        return not ca.depends_on(ca.jacobian(self._expression, self._x), self._x) and not _is_nonsmooth(self._f)
+        return not ca.depends_on(ca.jacobian(self._expression, self._x), self._x) and not is_nonsmooth(self._f)
 
     @functools.cached_property
     def dependence_mask(self) -> ca.DM:
@@ -75,7 +75,7 @@ def _faded_norms(w: Expr | ca.DM, z: Expr | ca.DM) -> tuple[Any, Any]:
     return ca.dot(w, w), (_REL_CUTOFF**2 * ca.dot(z, z) + _ABS_CUTOFF**2) ** 2
 
 
-def _is_nonsmooth(function: ca.Function) -> bool:
+def is_nonsmooth(function: ca.Function) -> bool:
     """Return True if the first argument enters an operation with a kink or jump."""
     nonsmooth: list[str] = []
 

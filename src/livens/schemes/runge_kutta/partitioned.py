@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, ClassVar
 
-import numpy as np
-
 from livens.errors import InputError
 from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
@@ -24,8 +22,9 @@ class Partitioned(Scheme):
     """Partitioned Runge-Kutta method (Symank 2025, 6.1): one method for ``x' = f(x, y)``, another for ``y' = g(x, y)``.
 
     On a `livens.Hamiltonian` the first is for coordinates, the second for momenta. A `livens.FirstOrder` declares its
-    states of the second part as `partition`. Both methods must have the same nodes and weights; the order follows from
-    the conditions that both satisfy. With coefficients that satisfy (6.5) the pair is symplectic.
+    states of the second part as `partition`. Both methods have the same number of stages. With common nodes and weights
+    the order follows from the conditions that both satisfy, otherwise from bicoloured rooted trees, up to 8. Time is
+    taken at the nodes of the first method. With coefficients that satisfy (6.5) the pair is symplectic.
     """
 
     family = "partitioned:<method>,<other>"
@@ -47,9 +46,7 @@ class Partitioned(Scheme):
         x, y = (method.tableau for method in methods)  # type: ignore[attr-defined]
         self.name = f"partitioned:{methods[0].name},{methods[1].name}"
         self.pair = PartitionedTableau(self.name, x, y)
-        if not (np.allclose(x.c, y.c, rtol=0, atol=1e-14) and np.allclose(x.b, y.b, rtol=0, atol=1e-14)):
-            raise InputError(f"'{method_q}' and '{method_p}' do not have the same nodes and weights and form no pair")
-        self.order = PartitionedTableau(self.name, x, type(y)(y.name, x.c, y.A, x.b)).order
+        self.order = self.pair.order
         self.symplectic, self.symmetric = self.pair.symplectic, self.pair.symmetric
         self.error_order = pair_error_order(self.pair)
         self.conserves = ("momentum_maps",) if self.symplectic else ()

@@ -111,6 +111,33 @@ class Scaling:
             "..., or use a scaling such as livens.scaling.stiffness"
         )
 
+    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+        """Return g of a model of first order, such as a port-Hamiltonian system.
+
+        Parameters
+        ----------
+        model : DescriptorModel
+            Model to integrate.
+        x, rate : casadi.SX
+            State and its rate in the middle of a step.
+        k : casadi.SX
+            Parameter vector.
+
+        Returns
+        -------
+        casadi.SX
+            Scalar expression.
+
+        Raises
+        ------
+        InputError
+            If the scaling does not support models of first order.
+        """
+        raise InputError(
+            f"the scaling {self} is not made for models of first order; write a function of the state, such as "
+            "scaling=lambda x: ..., or use livens.scaling.speed(offset)"
+        )
+
     def variables(self, model: Model) -> str:
         """Return the variables that g depends on.
 

@@ -38,6 +38,11 @@ class Speed(Scaling):
             )
         return (ca.sqrt(ca.sumsqr(means.v) + _TINY_SQUARE) + self.offset) ** -self.exponent
 
+    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+        if not self.offset:
+            raise InputError("the scaling speed(0) is infinite at rest; give an offset, such as speed(1.0)")
+        return (ca.sqrt(ca.sumsqr(rate) + _TINY_SQUARE) + self.offset) ** -self.exponent
+
     def __str__(self) -> str:
         return f"speed({self.offset:g}{'' if self.exponent == 1 else f', exponent={self.exponent:g}'})"
 
@@ -133,6 +138,10 @@ class UserScaling(Scaling):
         view = system.view
         g = ca.Function("g", [view.symbols["q"], view.symbols["v"], view.k], [self.expression(system)])
         return g(means.q, means.v, means.k)
+
+    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+        symbol = model.view.symbols["x"]
+        return ca.Function("g", [symbol, model.view.k], [_trace(model, self.function, {"x": symbol})])(x, k)
 
     def __str__(self) -> str:
         return "written by the user"

@@ -1,1 +1,1 @@
-"""Splitting schemes: semi-explicit, IMEX, Nambu and Wisdom-Holman splittings, and compositions."""
+"""Splitting schemes: semi-explicit, IMEX, Nambu, Wisdom-Holman, J-R and user-defined splittings, compositions."""

@@ -82,6 +82,30 @@ def order_by_rooted_trees(A: np.ndarray, b: np.ndarray) -> int:
     return MAX_TREE_ORDER
 
 
+def order_by_bicoloured_trees(A: np.ndarray, b: np.ndarray, A_hat: np.ndarray, b_hat: np.ndarray) -> int:
+    """Return the order of a partitioned Runge-Kutta method, at most 8, from all bicoloured rooted trees.
+
+    Every vertex belongs to one of both parts. The conditions are those of rooted trees, with the coefficients of the
+    part of each vertex (Hairer, Lubich and Wanner 2006, thm. III.2.5).
+    """
+    matrices = A, A_hat
+    for order in range(1, MAX_TREE_ORDER + 1):
+        for branches in _rooted_trees(order):
+            density = _elementary_weight(branches, A)[1]
+            for stage_weights in _coloured_weights(branches, matrices):
+                if max(abs(weights @ stage_weights - 1 / density) for weights in (b, b_hat)) > ROUNDOFF:
+                    return order - 1
+    return MAX_TREE_ORDER
+
+
+def _coloured_weights(tree: RootedTree, matrices: tuple[np.ndarray, np.ndarray]) -> list[np.ndarray]:
+    """Return the elementary weights of the stages of a rooted tree for all colours of the vertices but the root."""
+    choices = [
+        [matrix @ weights for weights in _coloured_weights(branch, matrices) for matrix in matrices] for branch in tree
+    ]
+    return [functools.reduce(np.multiply, chosen, np.ones(len(matrices[0]))) for chosen in itertools.product(*choices)]
+
+
 #: Rooted tree: the subtrees of its root.
 RootedTree = tuple["RootedTree", ...]
 

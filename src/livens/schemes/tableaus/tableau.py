@@ -260,9 +260,15 @@ class PartitionedTableau:
         return self.q.symmetric and self.p.symmetric
 
     @property
-    def order(self) -> int:
-        """Order that is guaranteed by the conditions of both methods, which must have equal nodes and weights."""
+    def has_common_nodes(self) -> bool:
+        """True if both methods have the same nodes and weights."""
         x, y = self.q, self.p
-        if not (np.array_equal(x.c, y.c) and np.array_equal(x.b, y.b)):
-            raise InputError(f"pair '{self.name}' has different nodes or weights: B, C and D do not give its order")
+        return np.allclose(x.c, y.c, rtol=0, atol=1e-14) and np.allclose(x.b, y.b, rtol=0, atol=1e-14)
+
+    @property
+    def order(self) -> int:
+        """Order of the pair: with common nodes and weights by the conditions of both methods, else by rooted trees."""
+        x, y = self.q, self.p
+        if not self.has_common_nodes:
+            return conditions.order_by_bicoloured_trees(x.A, x.b, y.A, y.b)
         return conditions.guaranteed_order(x.B, min(x.C, y.C), min(x.D, y.D), self.symmetric)

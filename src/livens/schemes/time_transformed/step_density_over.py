@@ -23,6 +23,8 @@ from livens.schemes.scaling.user_defined import UserScaling
 from livens.schemes.time_transformed.step_density import density_step
 from livens.types import Expr, FloatArray
 
+#: Formulations of models that can be combined with a step density.
+_FORMULATIONS = ("phase space", "elements", "port-hamiltonian", "descriptor")
 #: Compliance of constraints in the equations of accelerations, in 1/kg.
 _COMPLIANCE = 1e-9
 
@@ -36,9 +38,9 @@ class StepDensityOver(TimeTransformed):
     the base scheme. Quantities that the base scheme conserves for every step size are conserved.
 
     For a mechanical system with constraints, forces or dissipation, ``xi = dlog Q/dq . v`` if Q is a function of the
-    coordinates. If the scaling g depends on velocities or forces, the size of a step is an unknown of
-    its equations, ``log(size/eps) = log g`` with mean values of the step (Hairer, Lubich, Wanner 2006, VIII.3.1).
-    Constraints, energy and momenta are then those of the base scheme.
+    coordinates. If the scaling g depends on velocities or forces, the size of a step is an unknown of its equations,
+    ``log(size/eps) = log g`` with mean values of the step (Hairer, Lubich, Wanner 2006, VIII.3.1), as for models of
+    first order, such as port-Hamiltonian systems. Constraints, energy and momenta are then those of the base scheme.
     """
 
     family = "step-density:<scheme>"
@@ -57,13 +59,14 @@ class StepDensityOver(TimeTransformed):
             raise InputError(f"scheme '{base.name}' selects its step sizes and cannot be combined with a step density")
         self.name, self.order = f"step-density:{base.name}", base.order
         self.conserves, self.odd_under_reversal = base.conserves, base.odd_under_reversal
-        self.formulations = tuple(name for name in ("phase space", "elements") if name in base.formulations)
+        self.formulations = tuple(name for name in _FORMULATIONS if name in base.formulations)
         if not self.formulations:
             raise InputError(
                 f"scheme '{base.name}' cannot be combined with a step density: it needs a scheme for mechanical "
                 "systems, or for models in coordinates and momenta"
             )
-        self.requires = (*base.requires, *([CONSERVATIVE] if "phase space" in self.formulations else []))
+        needs_conservative = {"phase space"} >= {*self.formulations} - {"elements"}
+        self.requires = (*base.requires, *([CONSERVATIVE] if needs_conservative else []))
         self.supports_velocity_constraints = base.supports_velocity_constraints
         self.implicit, self.evaluations_per_step = base.implicit, base.evaluations_per_step
         self.summary = f"{base.name} with reversible adaptive steps"
@@ -74,8 +77,15 @@ class StepDensityOver(TimeTransformed):
         has_phase_space = "phase space" in self.formulations and "phase space" in getattr(model, "formulations", ())
         return is_element_model and not (has_phase_space and model.conservative)
 
+    def _uses_states(self, model: Any) -> bool:
+        """Return True for a model of first order, whose states are not coordinates and momenta."""
+        formulations = {*getattr(model, "formulations", ())}
+        return not {"phase space", "elements"} & formulations and bool(formulations & {*self.formulations})
+
     def unmet_requirements(self, model: Any) -> list[str]:
         if self._uses_elements(model):
+            return self.base.unmet_requirements(model)
+        if self._uses_states(model):
             return self.base.unmet_requirements(model)
         if "phase space" not in model.formulations:
             return super().unmet_requirements(model)
@@ -90,6 +100,9 @@ class StepDensityOver(TimeTransformed):
     ) -> dict[str, Any]:
         if self._uses_elements(model):
             scale = check_scale(self.scaling, self._initial_scaling_of_system(model, values, k, t, h))
+        elif self._uses_states(model):
+            x, zero = ca.SX(ca.DM(values["x"])), ca.SX.zeros(model.view.symbols["x"].numel())
+            scale = check_scale(self.scaling, float(ca.evalf(self._scaling_of_states(model, x, zero, ca.SX(ca.DM(k))))))
         else:
             scale = self.initial_scaling(as_hamiltonian(model), k, values["q"], values["p"])
         state = {**self.base.initial_scheme_state(model, values, k, t, h * scale), "t": t, "step_density": 1 / scale}
@@ -116,10 +129,10 @@ class StepDensityOver(TimeTransformed):
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float
     ) -> FloatArray:
         """Return accelerations and multipliers of the initial state if the scaling needs them, else no values."""
-        if not self.scaling.uses_acceleration:
+        if not self._needs_acceleration(model):
             return np.zeros(0)
         matrix, right = (np.array(part) for part in _accelerations(model)(values["q"], values["v"], t, k))
-        return np.linalg.solve(matrix, right).ravel()
+        return np.asarray(np.linalg.solve(matrix, right).ravel(), dtype=np.float64)
 
     def _scaling_of_step(
         self, model: Any, q: Expr, v: Expr, t: Expr, k: Expr, unit: Expr, multipliers: Expr, acceleration: Expr
@@ -131,13 +144,23 @@ class StepDensityOver(TimeTransformed):
         a = acceleration[: model.n] if self.scaling.uses_acceleration else None
         return self.scaling.for_system(model, StepMeans(q, v, t, k, unit, mass, multipliers, a))
 
-    def _scaling_of_coordinates(self, model: Any) -> Expr | None:
-        """Return the scaling of a mechanical system if it is a function of the coordinates alone, else None."""
-        if self.scaling is None:
+    def _scaling_of_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+        """Return g of the mean values of a step of a model of first order."""
+        return self._required_scaling().for_states(model, x, rate, k)
+
+    def _required_scaling(self) -> Scaling:
+        """Return the scaling; raise InputError without one."""
+        if not isinstance(self.scaling, Scaling):
             raise InputError(
                 f"scheme '{self.name}' needs a scaling function for its steps, such as "
                 "scaling=lambda q: ...; see livens.scaling"
             )
+        return self.scaling
+
+    def _scaling_of_coordinates(self, model: Any) -> Expr | None:
+        """Return the scaling of a mechanical system if it is a function of the coordinates alone, else None."""
+        if self.scaling is None:
+            self._required_scaling()
         if not isinstance(self.scaling, UserScaling):
             return None
         scaling = self.scaling.expression(model)
@@ -159,7 +182,7 @@ class StepDensityOver(TimeTransformed):
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepGraph:
         e = self.base.equations(model, removed_constraints).to_single_graph()
-        if self._uses_elements(model) and self._scaling_of_coordinates(model) is None:
+        if self._uses_states(model) or (self._uses_elements(model) and self._scaling_of_coordinates(model) is None):
             return self._equations_with_step_size(model, e)
         layout = e.layout.extended(t=1, step_density=1)
         n = e.layout.size
@@ -201,10 +224,14 @@ class StepDensityOver(TimeTransformed):
         size = c[0] * ca.exp(s)
         inputs = ca.vertcat(size, time, k)
         state = e.final_state_function(x, old, inputs)
-        q0, q1 = old[e.layout["q"]], state[e.layout["q"]]
+        positions = e.layout["x" if self._uses_states(model) else "q"]
+        q0, q1 = old[positions], state[positions]
         q, v, middle = (q0 + q1) / 2, (q1 - q0) / size, time + size / 2
         multipliers = state[e.layout["multipliers"]] if "multipliers" in e.layout else ca.SX(0, 1)
-        scaling = self._scaling_of_step(model, q, v, middle, k, c[0], multipliers, a)
+        if self._uses_states(model):
+            scaling = self._scaling_of_states(model, q, v, k)
+        else:
+            scaling = self._scaling_of_step(model, q, v, middle, k, c[0], multipliers, a)
         balance = ca.SX(0, 1)
         if needs_acceleration:
             matrix, right = _accelerations(model)(q, v, middle, k)

@@ -33,7 +33,7 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
     family = "adaptive-variational-sym:<alpha>,<beta>"
     examples = ((0.0, 0.0), (0.25, 0.5))
     order, symplectic, symmetric = 2, True, True
-    conserves = ()
+    conserves = ("momentum_maps",)
     summary, source = "symmetric variational integrator in a fictive time", "Modin 2009, paper II (25)"
     when_to_use = "You study the symmetric family of scaled variational integrators."
     when_to_avoid = "The scaling changes much within a step: use `adaptive-variational:0.5,0.5`."
@@ -43,6 +43,10 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
     def __init__(self, alpha: float, beta: float) -> None:
         self.alpha, self.beta = alpha, beta
         self.name = f"adaptive-variational-sym:{format_number(alpha)},{format_number(beta)}"
+
+    def keeps_momentum(self, model: Any, name: str) -> bool:
+        """Return whether a momentum map is kept: the scaling is invariant under its symmetry as well."""
+        return self.scaling_is_invariant(model, name)
 
     def _one_point(self) -> AdaptiveVariational | None:
         """Return the equivalent one-point scheme for a = b = 1/2, else None."""

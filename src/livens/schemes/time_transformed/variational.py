@@ -27,7 +27,8 @@ class AdaptiveVariational(TimeTransformedMap):
 
     l and its derivatives are evaluated at (q_b, p_m), H and its derivatives at (q_a, p_m). In the paper l is a function
     of the coordinates, where l_p is zero, and of the velocity in fictive time, which is here a function of the momenta.
-    The map of (q, t, p, -E0) is symplectic. With a = b it is ``variational:a`` for the energy ``l (H - E0)``.
+    The map of (q, t, p, -E0) is symplectic, and momentum maps of symmetries of both H and l are kept. With a = b it is
+    ``variational:a`` for the energy ``l (H - E0)``.
 
     With a = b = 0, a constant mass matrix and a scaling of q only, the momenta follow from a quadratic equation
     (eq. 26) in closed form. It has no real root if the step is too long.
@@ -37,7 +38,7 @@ class AdaptiveVariational(TimeTransformedMap):
     examples = ((0.5, 0.5), (0.0, 0.0))
     member_aliases: ClassVar[dict[str, tuple[Any, ...]]] = {"met1": (0.5, 0.5), "met2": (0.0, 0.0)}
     symplectic = True
-    conserves = ()
+    conserves = ("momentum_maps",)
     source = "Modin 2009, paper II, eqs. 21-26"
     when_to_use = "Adaptive steps without energy drift, any H(q, p) and any scaling of the coordinates."
     when_to_avoid = "The Hamiltonian is separable and the scaling a function of the energies: `sundman` is explicit."
@@ -50,6 +51,10 @@ class AdaptiveVariational(TimeTransformedMap):
         self.symmetric = alpha == beta == 0.5
         self.summary = "variational integrator in a fictive time, symplectic with time and energy"
         self.implicit = not alpha == beta == 0
+
+    def keeps_momentum(self, model: Any, name: str) -> bool:
+        """Return whether a momentum map is kept: the scaling is invariant under its symmetry as well."""
+        return self.scaling_is_invariant(model, name)
 
     def _has_closed_form(self, model: Hamiltonian) -> bool:
         if self.implicit or not model.separable or model.inverse_mass is None:

@@ -12,6 +12,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from livens.engine.codegen.ir_emitter import inline_tables
 from livens.engine.codegen.jit import recorded_ir
 from livens.engine.codegen.newton_kernels import first_correction_kernel
 from livens.engine.codegen.predictor_kernel import predictor_kernel
@@ -130,7 +131,8 @@ class ExportedStep:
         for name, make in makers.items():
             with recorded_ir() as recorded:
                 make()
-            ((original, text),) = recorded.items()
+            ((original, recorded_text),) = recorded.items()
+            text = inline_tables(recorded_text)
             texts[name] = re.sub(rf"define ([\w ]+) @{re.escape(original)}\(", rf"define \1 @livens_{name}(", text)
         loop = module_ir((time_loop.advance_fixed,))  # type: ignore[arg-type]
         for declaration in _UNUSED_DECLARATIONS:

@@ -383,7 +383,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         branches, layout = self._model.angle_branches, self._layout
         if branches is None:
             return
-        angles = np.array(branches.wrapped_angles(self._states[:, layout["q"]].T)).T
+        angles = np.array(branches.wrapped_angles(self._states[:, layout["q"]].T, self._k.T)).T
         for member, wrapped in enumerate(angles):
             self._k[member] = branches.moved(wrapped, self._k[member])
 

@@ -1,0 +1,87 @@
+"""Errors of adaptive runs in proportion to the tolerance over six decades."""
+
+import numpy as np
+import pytest
+from test_adaptive_mechanisms import SCHEMES, PointChain
+
+import livens as lv
+
+#: Mechanisms with end times in s; those of the short version first. Positions at the end are compared with equal steps,
+#: extrapolated to size zero.
+MECHANISMS = {
+    "double-pendulum": 1.5,
+    "car-axis": 0.5,
+    "spherical-pendulum": 1.0,
+    "double-four-bar-multibody": 0.7,
+    "andrews-squeezer": 0.02,
+    "flyball-governor": 0.5,
+    "bricard": 1.0,
+    "spatial-slider-crank": 0.5,
+    "mass-spring-redundant": 1.0,
+    "heavy-top": 0.3,
+    "lie-heavy-top": 0.3,
+    "rssr": 0.5,
+    "closed-loop-bars": 0.5,
+    "n-four-bar": 0.6,
+    "spring-four-bar": 1.0,
+    "chain": 0.4,
+}
+SHORT = 3
+DECADES = tuple(10.0**-k for k in range(3, 10))
+
+
+def ratios(model, q, v, exact, t_end, tolerances, **options):
+    """Return the errors of the positions at the end, relative to the largest position and to the tolerance."""
+    found = []
+    for tolerance in tolerances:
+        run = lv.simulate(model, q, v, t_end=t_end, tolerance=tolerance, project=True, progress=False, **options)
+        found.append(np.max(np.abs(run.q[-1] - exact)) / np.max(np.abs(exact)) / tolerance)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if i < SHORT else pytest.mark.slow) for i, name in enumerate(MECHANISMS)]
+)
+def test_errors_of_mechanisms_are_proportional_to_the_tolerance(name):
+    problem, t_end = lv.problems.load(name), MECHANISMS[name]
+    scheme = problem.model.default_scheme
+    coarse, fine = (
+        lv.simulate(problem, scheme=scheme, h=t_end / n, t_end=t_end, progress=False, project=True).q[-1]
+        for n in (20_000, 40_000)
+    )
+    exact = fine + (fine - coarse) / 3
+    found = ratios(
+        problem.model, problem.q0, problem.v0, exact, t_end, DECADES, parameters=problem.parameters, scheme=scheme
+    )
+    assert found.max() < 10 * found.min()
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4, 5))])
+def test_errors_of_random_chains_are_proportional_to_the_tolerance(seed):
+    chain = PointChain(seed, 1 + seed % 4)
+    exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)[: 3 * chain.n]
+    found = ratios(chain.system, chain.q0, chain.v0, exact, 1.0, DECADES)
+    assert found.max() < 10 * found.min()
+
+
+def test_tolerance_below_round_off():
+    """Weights of an arm at rest make errors relative to a slow motion: round-off exceeds the tolerance."""
+    problem = lv.problems.load("double-wishbone")
+    with pytest.raises(lv.InputError, match=r"no first step meets the tolerance 1e-11.*round-off.*larger tolerance"):
+        lv.simulate(problem, t_end=0.2, tolerance=1e-11)
+    with pytest.raises(lv.InputError, match="the tolerance 1e-13 is below the round-off"):
+        lv.simulate(problem, t_end=0.2, tolerance=1e-13)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_order_by_mean_step_size(scheme):
+    """Errors against DOP853 over the mean step size of runs with a tolerance: order 2."""
+    chain = PointChain(3, 2)
+    exact = chain.exact(np.concatenate([chain.q0, chain.v0]), 1.0)[:6]
+    errors, sizes = [], []
+    for tolerance in (1e-5, 1e-6, 1e-7, 1e-8, 1e-9):
+        options = dict(scheme=scheme, t_end=1.0, tolerance=tolerance, project=True)
+        run = lv.simulate(chain.system, chain.q0, chain.v0, **options)
+        errors.append(np.max(np.abs(run.q[-1] - exact)))
+        sizes.append(1.0 / run.statistics.steps)
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(2, abs=0.15)
