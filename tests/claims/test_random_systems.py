@@ -80,3 +80,26 @@ def test_runs_over_switches_of_the_state_are_called_not_smooth(scheme):
 def test_steps_over_switches_do_not_spoil_estimates(seed):
     """A sphere with a penalty contact: rows 1e-8 apart made an estimate of 250 of a true error of 1e-5."""
     assert judge(seed).outcome == "agrees"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rate", "offset", "start", "end"),
+    [
+        ("lobatto-iiic-3", 2.8833430811566068, 1e3, 1.0274260402127197e-05, 4.637839866522829),
+        ("taylor", 0.3797459835402211, 10.0, 1.1547956182850312e-06, 27.54894543932087),
+        ("gauss-3", 2.88, 1e3, 1e-5, 13.4 / 2.88),
+    ],
+)
+def test_round_off_that_grows_near_a_saddle_is_estimated(scheme, rate, offset, start, end):
+    """``x'' = rate^2 (x - offset)``: where refined runs agreed by accident, estimates were 46 times too small."""
+    model = lv.System(
+        "x",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q, k: -(k.rate**2) * (q[0] - k.offset) ** 2 / 2,
+        parameters=dict(rate=rate, offset=offset),
+    )
+    run = lv.simulate(model, q0=[offset + start], v0=[0.0], scheme=scheme, h=end / 4000, t_end=end)
+    exact = (run.q[0, 0] - offset) * np.cosh(rate * run.t)  # the difference is exact
+    estimate = run.accuracy(seconds=1e6)
+    true = np.abs(run.q[:, 0] - offset - exact).max() / estimate.size["q"]
+    assert estimate.resolved and true < 6 * min(estimate.error.values()), (estimate, true)

@@ -157,14 +157,19 @@ def report(result: Result, *, accuracy: bool | Estimate = True) -> Report:
 
 
 def _index_lines(result: Result) -> list[str]:
-    """Return a line if the index of the equations is not known."""
+    """Return a line if the matrix pencil does not determine the index of the equations."""
     try:
         model = result.system
     except InputError:  # file of a user-defined system
         return []
-    if not isinstance(model, DescriptorModel) or model.index is not None:
+    if not isinstance(model, DescriptorModel) or model.is_ode or model.pencil.determines_index:
         return []
-    return ["the index of the equations is not known: the kernel of E depends on time"]
+    if model.index is None:
+        return ["the index of the equations is not known: the kernel of E depends on time"]
+    return [
+        f"the equations have index {model.index} along time, but the kernel of E depends on time: "
+        "orders of methods are not known"
+    ]
 
 
 def step_description(result: Result) -> str:

@@ -5,7 +5,7 @@
 - `numeric_assembly`, `element_sums`: terms and observables of large systems, element type by element type.
 - `initialization`: consistent positions, velocities and multipliers.
 - `mass`, `system_properties`, `symmetry_check`: structural properties that schemes require.
-- `descriptor`, `dae_index`: descriptor form, matrix pencil and index.
+- `descriptor`, `dae_index`, `differentiation_index`: descriptor form, matrix pencil and index.
 - `linalg`, `lapack`, `disjoint_sets`: rank decisions, LAPACK routines, and connected components.
 - `discrete_lagrangian`: discrete Lagrangians, the action of one step.
 - `poisson`: Poisson systems, spins and isospectral flows.

@@ -31,16 +31,17 @@ class AngleBranches:
     """Angles of joints whose forces depend on the continuous angle, with the parameters of their branches."""
 
     joints: tuple[str, ...]
-    #: Angles within half a turn, as expressions of the coordinates q.
+    #: Angles within half a turn, as expressions of the coordinates q and the parameters k.
     q: Any
+    k: Any
     angles: Any
     #: For each joint: starts of the parameters (reference angle, cosine, sine) in the parameter vector.
     starts: tuple[tuple[int, ...], ...]
 
     @functools.cached_property
     def wrapped_angles(self) -> ca.Function:
-        """Angles within half a turn, (n_joints,), as a function of the coordinates."""
-        return ca.Function("angles", [self.q], [ca.densify(self.angles)])
+        """Angles within half a turn, (n_joints,), as a function of coordinates and parameters."""
+        return ca.Function("angles", [self.q, self.k], [ca.densify(self.angles)])
 
     @functools.cached_property
     def reference_indices(self) -> np.ndarray:

@@ -23,6 +23,7 @@ from livens.models.base import (
     serialize_expressions,
 )
 from livens.models.dae_index import Pencil, matrix_pencil
+from livens.models.differentiation_index import differentiation_index
 from livens.models.initialization.derivative_array import ConsistentInitialization, derivative_array
 from livens.types import Expr
 from livens.validation import check_vector
@@ -95,11 +96,16 @@ class DescriptorModel(Model):
     def index(self) -> int | None:
         """Differentiation index of the equations: 0 for an ODE, otherwise the largest index of a variable.
 
-        None if it is not known: the pencil of time-dependent equations is singular, or the kernel of E moves.
+        If the pencil of time-dependent equations is singular, or the kernel of E moves, it is that of the derivative
+        array; None if that does not determine it either.
         """
         if self.is_ode:
             return 0
-        return max(self.pencil.indices, default=0) if self.pencil.determines_index else None
+        return max(self.pencil.indices, default=0) if self.pencil.determines_index else self._index_along_time
+
+    @functools.cached_property
+    def _index_along_time(self) -> int | None:
+        return differentiation_index(self)
 
     @functools.cached_property
     def vector_field(self) -> Expr:

@@ -19,6 +19,7 @@ from livens.models.angle_branches import AngleBranches, branch_parameters
 from livens.models.element import Element
 from livens.models.input_entry import InputEntry
 from livens.models.system import System
+from livens.multibody.joint_types import cos_sin_angle
 from livens.validation import check_array
 
 if TYPE_CHECKING:
@@ -214,17 +215,21 @@ def register_angle_branches(system: System, uses: Sequence[tuple[Joint, Element,
     element_index = {id(element): i for i, element in enumerate(system.elements)}
     coordinate_index = {name: i for i, name in enumerate(system.coordinates)}
     starts: dict[str, list[int]] = {}
-    joints = {joint.name: joint for joint, *_ in uses}
+    angles: dict[str, Any] = {}
+    q, k = ca.SX.sym("q", system.n), ca.SX.sym("k", system.parameter_count)
     for joint, element, parameter in uses:
         offset = system.element_parameters[element_index[id(element)]][system.model_parameters.size]
         start = _parameter_slice(element.parameters, parameter, offset).start
         starts.setdefault(joint.name, []).append(start)
-    q = ca.SX.sym("q", system.n)
-    angles = [
-        m.to_casadi(joint.angle(m.from_casadi(q[[coordinate_index[str(c)] for c in joint.coordinates]])))
-        for joint in joints.values()
-    ]
-    system.angle_branches = AngleBranches(tuple(joints), q, ca.vertcat(*angles), tuple(map(tuple, starts.values())))
+        if joint.name not in angles:  # the axes are parameters: models with other axes share this expression
+            known = element.parameters.unpack_symbols(k[offset : offset + element.parameters.size])
+            number = parameter.removeprefix("angle_branch")  # of the joint, in elements of several joints
+            axis_a, axis_b = (np.asarray(known.get(f"{name}{number}", joint.parameters[name])) for name in "AB")
+            local_q = m.from_casadi(q[[coordinate_index[str(c)] for c in joint.coordinates]])
+            cosine, sine = cos_sin_angle(joint.a, joint.b, local_q, axis_a, axis_b)
+            angles[joint.name] = m.to_casadi(m.atan2(sine, cosine))
+    expressions = ca.vertcat(*angles.values())
+    system.angle_branches = AngleBranches(tuple(angles), q, k, expressions, tuple(map(tuple, starts.values())))
 
 
 def set_initial_branches(uses: Sequence[tuple[Joint, Element, str]], conditions: Sequence[InitialCondition]) -> None:

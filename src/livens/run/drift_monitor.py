@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.engine.compiled_step import CompiledStep
+from livens.engine.lru_cache import LruCache
 from livens.engine.newton.single_call import MonitorArrays
 from livens.engine.observables import drift_monitor
 from livens.engine.observables.drift_monitor import (
@@ -57,6 +58,10 @@ def energy_scale(initial_energy: float, reference_energy: float, max_magnitude: 
         else 0.0
     )
     return abs(initial_energy) if abs(initial_energy) > 1e-3 * magnitude else magnitude
+
+
+#: Names of conserved momenta by model, parameters and varied parameters.
+_conserved: LruCache[tuple[str, bytes, tuple[int, ...]], tuple[str, ...]] = LruCache(256)
 
 
 @functools.lru_cache(maxsize=32)
@@ -137,13 +142,14 @@ def conserved_momenta(model: Model, k: np.ndarray, varied: tuple[int, ...] = ())
     """Return the names of the symmetries that are conserved with these parameters, whatever those at `varied` are."""
     if not model.symmetries:
         return ()
-    cache, key = _model_cache(model.fingerprint), ("conserved", k.tobytes(), varied)
-    if key not in cache:
+
+    def names() -> tuple[str, ...]:
         generic = k.copy()
         generic[list(varied)] = np.random.default_rng(3).uniform(0.5, 1.5, len(varied))
         cases = [k, generic] if varied else [k]
-        cache[key] = tuple(name for name in model.symmetries if all(model.is_invariant(name, case) for case in cases))
-    return cache[key]
+        return tuple(name for name in model.symmetries if all(model.is_invariant(name, case) for case in cases))
+
+    return _conserved.get_or_make((model.fingerprint, k.tobytes(), varied), names)
 
 
 def varied_parameters(plan: Plan) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ def wrapped_angles(compiled: CompiledStep, t: np.ndarray, Z: np.ndarray, k: np.n
 
     def make_kernel() -> ObservableKernel:
         view: Any = model.view
-        return ObservableKernel(model, branches.wrapped_angles(view.q))
+        return ObservableKernel(model, branches.wrapped_angles(view.q, view.k))
 
     kernel = compiled.cached("wrapped angles", make_kernel)
     return kernel(t, Z, k)

@@ -383,6 +383,8 @@ class AdaptiveStepping:
         An implicit step over a switch has no solution where the rate after the switch keeps the state before it, such
         as that of a tank whose outflow ends at a level.
         """
+        if self._location.is_constrained:  # multipliers have no rates
+            return None
         for width in size * 2.0 ** np.arange(_MAX_DOUBLINGS):
             policy = fixed_step_policy(-width, state.t, 0)
             back = stepper.advance(_without_newton_update(state), 1, policy, NO_CONTROLLER_STATE)

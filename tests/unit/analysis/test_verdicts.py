@@ -396,3 +396,14 @@ def test_momenta_that_a_later_force_changes_are_not_monitored(case):
     )
     run = lv.simulate(model, **options)
     assert run.v[-1, 0] > 1.9 and set(run.summary.momentum_drift) == {"py"}
+
+
+def test_names_of_conserved_momenta_are_kept_for_a_limited_number_of_parameters():
+    """A loop over parameters does not fill the memory."""
+    from livens.run import drift_monitor
+
+    problem = lv.problems.load("simple-pendulum")
+    for i in range(300):
+        lv.simulate(problem, h=0.01, t_end=0.01, parameters={"g": 9 + 1e-3 * i})
+    assert len(drift_monitor._conserved) <= 256
+    assert len(drift_monitor._model_cache(problem.model.fingerprint)) < 20

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 
 import livens as lv
 from livens import math as m
+from livens.models.differentiation_index import differentiation_index
 
 
 def test_a_singular_pencil_has_no_index_and_is_refused():
@@ -15,9 +16,9 @@ def test_a_singular_pencil_has_no_index_and_is_refused():
     model = lv.FirstOrder(
         "x y", mass=lambda t: [[0, 0], [1, -t]], rhs=lambda x, t: [-x[0] + t * x[1] + m.sin(t), 0]
     )  # y = -cos t
-    assert model.index is None and model.pencil.is_singular
+    assert model.index == 2 and model.pencil.is_singular
     for scheme in ("gauss-2", "radau-iia-3"):
-        with pytest.raises(lv.LivensError, match="index is not known"):
+        with pytest.raises(lv.LivensError, match="index of 2 is that along time only"):
             lv.simulate(model, x0=[0.0, -1.0], scheme=scheme, h=0.01, t_end=2.0)
 
 
@@ -32,9 +33,43 @@ def test_a_moving_kernel_is_stated_in_the_report():
         mass=rotated,
         rhs=lambda x, t: [-m.cos(t) * x[0] - m.sin(t) * x[1], -m.sin(t) * x[0] + m.cos(t) * x[1]],
     )
-    assert model.index is None and not model.pencil.is_singular
+    assert model.index == 1 and not model.pencil.is_singular
     run = lv.simulate(model, x0=[1.0, 0.0], scheme="radau-iia-3", h=0.01, t_end=0.1)
-    assert any("index of the equations is not known" in line for line in run.report(accuracy=False).lines)
+    assert any("index 1 along time" in line for line in run.report(accuracy=False).lines)
+
+
+@pytest.mark.parametrize("index", [1, 2, 3, 4])
+def test_the_index_of_rotated_equations_is_that_of_the_derivative_array(index):
+    """``x_2' = x_1, x_3' = x_2, ..., x_n = sin t`` in coordinates that turn with time, with n = index."""
+    shift = np.eye(index, k=1)
+
+    def turned(t):
+        turn = np.full((index, index), 0.0).astype(object)
+        turn[range(index), range(index)] = 1.0
+        if index > 1:
+            turn[0, 0], turn[0, 1], turn[1, 0], turn[1, 1] = m.cos(t), m.sin(t), -m.sin(t), m.cos(t)
+        return turn
+
+    def rate(t):  # of the turn
+        turn = np.full((index, index), 0.0).astype(object)
+        if index > 1:
+            turn[0, 0], turn[0, 1], turn[1, 0], turn[1, 1] = -m.sin(t), m.cos(t), -m.cos(t), -m.sin(t)
+        return turn
+
+    def rhs(x, t):  # shift (turn z)' = turn z - sin t e_n
+        values = (turned(t) - shift @ rate(t)) @ np.array([x[i] for i in range(index)])
+        return [*values[:-1], values[-1] - m.sin(t)]
+
+    names = " ".join("abcd"[:index])
+    model = lv.FirstOrder(names, mass=lambda t: (shift @ turned(t)).tolist(), rhs=rhs)
+    assert differentiation_index(model) == index and model.index == index
+
+
+def test_the_index_of_nonlinear_equations_with_a_moving_kernel_is_not_known():
+    model = lv.FirstOrder(
+        "x y", mass=lambda t: [[m.cos(t), m.sin(t)], [0, 0]], rhs=lambda x, t: [-(x[0] ** 3), -m.sin(t) * x[0] + x[1]]
+    )
+    assert model.index is None
 
 
 def test_index_four():

@@ -146,3 +146,21 @@ def test_ensembles_and_gradients_refuse_what_they_cannot_follow():
         lv.prepare(problem).value_and_gradient(lambda q: q[0])()
     members = lv.ensemble(problem, parameters={"spring.stiffness": [0.4, 60.0]})
     assert "revolution" in members.failures[0] and 1 not in members.failures
+
+
+def test_models_that_differ_in_their_axes_only():
+    """Models of the same structure share compiled steps; the branches of their angles follow their own axes."""
+
+    def pendulum(end):
+        mb = lv.Multibody(gravity=None)
+        rod = mb.rod("rod", a=[0, 0, 0], b=end, mass=1.0, radius=0.05)
+        hinge = mb.revolute("hinge", mb.ground, rod, at=[0, 0, 0], axis=np.cross(end, [0.3, 0.5, 0.7]))
+        mb.torsion_spring("spring", hinge, stiffness=30.0)
+        mb.initial(hinge, rate=1.0)
+        return mb
+
+    ends = [[0.3, 0.2, 0.1], [-0.3, 0.1, -0.2], [0.1, -0.3, 0.2], [-0.2, -0.1, 0.3]]
+    assert len({pendulum(end).system.fingerprint for end in ends}) == 1
+    for end in ends:
+        run = pendulum(end).simulate(t_end=0.2, h=0.01)
+        np.testing.assert_allclose(run["potential_energy"], 15.0 * run["hinge.angle"] ** 2, rtol=0, atol=1e-12)

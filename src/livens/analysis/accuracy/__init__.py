@@ -61,6 +61,8 @@ _MIN_STEPS = 16
 _WINDOW_STEPS, _WINDOW_FRACTION = 1000, 0.02
 #: Round-off bound of the state in machine epsilons per step, relative to the magnitude of the state.
 _ROUND_OFF_FACTOR = 4.0
+#: Round-off of an unstable motion in machine epsilons times the growth and the square root of the rounded steps.
+_AMPLIFIED = 0.5
 #: Ratio of an indicator to the estimate above which it overrules the estimate; relative energy error that is round-off.
 _INDICATOR_FACTOR, _ENERGY_ROUND_OFF = 3.0, 1e-11
 #: Maximum compile time, in seconds, for an estimate in a report.
@@ -230,6 +232,7 @@ class _Estimation:
             notes=self.refined_runs.notes,
         )
         self._set_error_over_time(estimate, estimates)
+        self._apply_amplified_round_off(estimate)
         if (
             NOT_RESOLVED in estimate.verdicts.values()
         ):  # agreement of one block is accidental if another is not resolved
@@ -278,6 +281,28 @@ class _Estimation:
             enough = (estimate.until[name] - self.begin) / (self.end - self.begin) * self.steps >= _MIN_STEPS
             if enough and is_order_visible(each.ratio, self.scheme.order):
                 estimate.verdicts[name] = RESOLVED_UNTIL  # converges with the declared order, accurate up to this time
+
+    def _apply_amplified_round_off(self, estimate: Estimate) -> None:
+        """Raise estimates below the round-off that an unstable motion amplifies, such as that near a saddle.
+
+        Differences of refined runs may agree with an order by accident if they are round-off.
+        """
+        ulp = float(np.finfo(float).eps)
+        levels = {
+            name: ulp * self.refined_runs.original.relative(name, self.size[name])
+            for name, verdict in estimate.verdicts.items()
+            if verdict in ACCEPTABLE
+        }
+        rate = error_growth(self.nearest_difference, levels).rate
+        if rate is None:
+            return
+        exponent = rate * (self.stop - self.begin)
+        n_rounded = self.steps * self.window_fraction / exponent  # steps whose rounding errors grow to the largest
+        level = max(levels.values())  # rounding errors of positions grow in the velocities as well
+        error = _AMPLIFIED * level * math.sqrt(max(n_rounded, 1.0)) * math.exp(min(exponent, 700.0))
+        for name in levels:
+            if estimate.error[name] < error < LARGE_ERROR:
+                estimate.error[name], estimate.verdicts[name] = error, ROUND_OFF
 
     def _extrapolate_growth(self, estimate: Estimate) -> None:
         """Set the growth law of the error; extrapolate the error from a window to the end of the run."""

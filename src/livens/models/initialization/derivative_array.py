@@ -48,12 +48,13 @@ class _DerivativeArray:
         return all(np.all(np.isfinite(part)) for part in (self.residual, self.d_dx, self.d_du, self.tolerance))
 
 
-def derivative_array(model: DescriptorModel) -> ca.Function:
+def derivative_array(model: DescriptorModel, levels: int | None = None) -> ca.Function:
     """Return the derivative array as a function (x, u, t, k) -> residual, d/dx, d/du, roundoff bound.
 
-    u contains the derivatives (x', x'', ...).
+    It contains the equations and their first ``levels - 1`` time derivatives, by default as many as the pencil
+    determines; u contains the derivatives (x', x'', ...).
     """
-    d, n, levels = model.descriptor, int(model.descriptor.x.numel()), max(model.pencil.indices)
+    d, n, levels = model.descriptor, int(model.descriptor.x.numel()), levels or max(model.pencil.indices)
     motion, residuals = [d.x, d.xdot, *(ca.SX.sym("u", n) for _ in range(levels - 1))], [ca.densify(d.residual)]
     for _ in range(levels - 1):
         time_derivative = ca.jtimes(residuals[-1], d.t, ca.SX(1))

@@ -346,13 +346,12 @@ class MultibodyBuilder:
             name, loss = f"{joint.name} damper", spherical_joint_forces.damper(*sides)
             self.mb._add_force_element(name, joint.force_element(name, dict(viscosity=dof.damping), dissipation=loss))
 
-    def _add_rotor(
-        self, label: str, moment: float, point: np.ndarray, axis: np.ndarray, terms: list[tuple[Joint, float]]
-    ) -> None:
-        """Add a weightless rotor on the ground whose angle is a weighted sum of joint coordinates."""
+    def _add_tendon_armature(self, label: str, armature: float, terms: list[tuple[Joint, float]]) -> None:
+        """Add the armature of a tendon: a weightless rotor on the ground whose angle is the length of the tendon."""
         mb, name = self.mb, f"{label} rotor"
-        rotor = mb.body(name, mass=moment, inertia=[moment] * 3, position=point, shape=("shapes",))
-        bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=point, axis=axis)
+        origin, axis = np.zeros(3), np.array([0.0, 0.0, 1.0])
+        rotor = mb.body(name, mass=armature, inertia=[armature] * 3, position=origin, shape=("shapes",))
+        bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=origin, axis=axis)
         bearing.element.visual = None  # not visible
         mb.couple(f"{label} armature", *terms, (bearing, -1.0), coupling_type="armature")
 
@@ -403,7 +402,7 @@ class MultibodyBuilder:
             springs.append((f"{label} spring", forces.stiffness, forces.rest))
         if forces.range is not None:
             if self.limit_stiffness is None:
-                self.inactive_limits.append(forces.name)
+                self.inactive_limits.append(f"tendon {forces.name}")
             else:
                 springs.append((f"{label} limit", self.limit_stiffness, forces.range))
         for name, stiffness, (lower, upper) in springs:
@@ -418,7 +417,7 @@ class MultibodyBuilder:
             mb._add_force_element(name, damper)
             mb._angle_branches += tendon.branches(damper)
         if forces.armature:
-            self._add_rotor(label, forces.armature, np.zeros(3), np.array([0.0, 0.0, 1.0]), terms)
+            self._add_tendon_armature(label, forces.armature, terms)
 
     def _add_tendon_actuator(self, actuator: Actuator) -> None:
         """Add an actuator of a fixed tendon, whose control is an input of the same name."""

@@ -330,7 +330,9 @@ def _crossed_branches(
     columns = np.searchsorted(schedule.stored, entries)
     for member, rows in enumerate(outcome.states):
         q = rows[:, columns]
-        joint = branches.crossed(np.array(branches.wrapped_angles(q.T)).T, k[member]) if np.isfinite(q).all() else ""
+        if not np.isfinite(q).all():
+            continue
+        joint = branches.crossed(np.array(branches.wrapped_angles(q.T, k[member])).T, k[member])
         if joint:
             failures[member] = (
                 f"the joint '{joint}' turns by more than half a revolution, and a force depends on its angle: "

@@ -86,9 +86,10 @@ class RungeKutta(Scheme):
             return unmet
         if "descriptor" in model.formulations:
             if not model.is_ode and model.pencil.is_singular:
+                index = "is not known" if model.index is None else f"of {model.index} is that along time only"
                 unmet.append(
                     "a regular matrix pencil (E, F): at a fixed time the equations have no unique solution, and their "
-                    "index is not known; differentiate algebraic equations, and insert them into the others"
+                    f"index {index}; differentiate algebraic equations, and insert them into the others"
                 )
             if (model.index or 0) > 2 and not self.tableau.stiffly_accurate:
                 unmet.append(
