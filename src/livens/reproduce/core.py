@@ -97,7 +97,9 @@ SOURCES = {
             "kinon-betsch-2023",
             "Kinon, Betsch: Energy-consistent integration of mechanical systems based on Livens principle",
             ("kinon_betsch_2023.four_particles",),
-            "The constraint enters (20) with the sign of (21b).",
+            "The constraint enters (20) with the sign of (21b). The correction of the discrete gradient (26) is "
+            "restricted to the coordinates that a function depends on; livens-em:gonzalez-full is (26) literally. "
+            "docs/theory/papers/kinon-betsch-2023.md lists all misprints.",
         ),
         Source(
             "kinon-betsch-schneider-2023",
@@ -106,7 +108,8 @@ SOURCES = {
             "Equations (41b) and (57b) use the momentum at the end of the step, as it follows from the variation "
             "(40b). The dissipative force has the sign of (53), with the symmetric matrix (80). The linkage has seven "
             "joints: P1, P2, P3 on the ground, P4, two in P5, and P6. The height of the centre of mass of the top, "
-            "called horizontal in 5.1, is vertical.",
+            "called horizontal in 5.1, is vertical. docs/theory/papers/kinon-betsch-schneider-2023.md lists all "
+            "misprints.",
         ),
         Source(
             "symank-2025",
@@ -121,7 +124,8 @@ SOURCES = {
             ),
             "(7.3) and (7.4) use k2, as in H; the power balance has the signs of thm. 4.2; the energy defect (6.15) "
             "has a minus sign, which follows from the force -G^T lam; the rods of 7.3.3 have length 1. The tolerances "
-            "of the document are those of the Newton iteration; livens always solves the equations to round-off.",
+            "of the document are those of the residual; livens always solves the equations to round-off, except in "
+            "livens.study.truncated_newton. docs/theory/papers/symank-2025.md lists all misprints.",
         ),
         Source(
             "modin-2009",
@@ -139,9 +143,10 @@ SOURCES = {
             ),
             "II.3 is figure 3 of paper II. The axes of the figures are not legible in the available copy; horizons "
             "that the text does not give are chosen here. Algorithm 3.2.1 uses xi at the end of the step in its last "
-            "line, and starts with the density itself. The velocity in l_d of paper II is (q1 - q0)/eps. The scaling "
-            "for equal steps in space (paper III, 13) is T^(-1/2). The dimensions of the bearings are not given; "
-            "those of a similar bearing are used.",
+            "line, and starts with the density itself: the first step is eps/Q(z0). Scaling functions of paper II "
+            "depend on positions and momenta, not on the velocity in l_d, which is printed with the opposite sign. The "
+            "scaling for equal steps in space (paper III, 13) is T^(-1/2). The dimensions of the bearings are not "
+            "given; those of a similar bearing are used. docs/theory/papers/modin-2009.md lists all misprints.",
         ),
         Source(
             "kinon-betsch-2024",
@@ -154,7 +159,9 @@ SOURCES = {
                 "kinon_betsch_2024.ring",
             ),
             "The moments of inertia of the top about its tip are J1 = J2 = J0_1 + m l^2 and J3 = J0_3, interchanged "
-            "in (114); only then does (118) give the spin of 135.6 1/s.",
+            "in (114); only then does (118) give the spin of 135.6 1/s. The "
+            "discrete gradient (130) is restricted as in Kinon and Betsch 2023. "
+            "docs/theory/papers/kinon-betsch-2024.md lists all misprints.",
         ),
     )
 }
