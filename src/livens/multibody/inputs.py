@@ -224,7 +224,7 @@ def register_angle_branches(system: System, uses: Sequence[tuple[Joint, Element,
         if joint.name not in angles:  # the axes are parameters: models with other axes share this expression
             known = element.parameters.unpack_symbols(k[offset : offset + element.parameters.size])
             number = parameter.removeprefix("angle_branch")  # of the joint, in elements of several joints
-            axis_a, axis_b = (known.get(f"{name}{number}", joint.parameters[name]) for name in "AB")
+            axis_a, axis_b = (np.asarray(known.get(f"{name}{number}", joint.parameters[name])) for name in "AB")
             local_q = m.from_casadi(q[[coordinate_index[str(c)] for c in joint.coordinates]])
             cosine, sine = cos_sin_angle(joint.a, joint.b, local_q, axis_a, axis_b)
             angles[joint.name] = m.to_casadi(m.atan2(sine, cosine))
