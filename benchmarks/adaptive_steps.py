@@ -110,9 +110,9 @@ def compare(motion: Motion, log: Log = lambda text: None) -> Comparison:
     pilot = motion.run(h=motion.h / _initial_scale(motion), **options)
     unit = pilot.info.h * pilot.statistics.steps / equal.statistics.steps
     reversible = [motion.run(h=unit / fraction, **options) for fraction in FRACTIONS]
-    worst = (np.sqrt(max(map(constant, runs)) / constant(equal)) for runs in (controlled, reversible))
+    worst = [float(np.sqrt(max(map(constant, runs)) / constant(equal))) for runs in (controlled, reversible)]
     drift = max(run.summary.max_energy_drift for run in (*controlled, *reversible))
-    return Comparison(*map(float, worst), float(np.abs(equal.q[-1] - exact).max()), float(drift))
+    return Comparison(worst[0], worst[1], float(np.abs(equal.q[-1] - exact).max()), float(drift))
 
 
 def _initial_scale(motion: Motion) -> float:

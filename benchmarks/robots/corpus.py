@@ -139,13 +139,14 @@ def compare(path: Path, mb: lv.Multibody, rng: np.random.Generator) -> float | s
         model = mujoco.MjModel.from_xml_path(str(path))
         loops = {int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD)}
         at_rest = bool(loops & set(model.eq_type[model.eq_active0 == 1].tolist()))
+    drives = set(mb.system.quantities)
     hung = {joint.body_b.name for joint in mb.connections.values()}
     free = [body for name, body in mb.bodies.items() if name not in hung and not name.endswith(" rotor")]
     for body in free:
         size = 0.0 if at_rest else 1.0
         mb.initial(body, velocity=size * rng.normal(size=3), omega=size * rng.normal(size=3), required=False)
     for name, joint in scalar.items():
-        if joint in followers or (not at_rest and f"{name} drive" in mb.system.quantities):
+        if joint in followers or (not at_rest and f"{name} drive" in drives):
             continue
         position = 0.0 if at_rest else 0.3 * rng.normal()
         rate = 0.0 if at_rest else rng.normal()
@@ -311,6 +312,7 @@ def main() -> None:
     examples: dict[str, str] = {}
     signal.signal(signal.SIGVTALRM, _expired)
     differences, named = dict[str, float](), list[str]()
+    uncompared: dict[str, list[str]] = collections.defaultdict(list)
     if options.out:
         Path(options.out).write_text("")
     roots = [*([options.folder.resolve()] if options.folder else []), site_packages()]
@@ -332,8 +334,6 @@ def main() -> None:
             mb = load(path)
             count[1] += 1
             count[2] += 1
-            if options.compare:
-                difference = compare(path, mb, np.random.default_rng(1))
         except (lv.LivensError, TimeoutError) as problem:
             error = str(problem)
             with contextlib.suppress(lv.LivensError, TimeoutError):
@@ -341,6 +341,14 @@ def main() -> None:
                 count[2] += 1
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        if options.compare and not error:
+            signal.setitimer(signal.ITIMER_VIRTUAL, TIME_LIMIT)
+            try:
+                difference = compare(path, mb, np.random.default_rng(1))
+            except (lv.LivensError, TimeoutError) as problem:
+                difference = f"not compared: {problem}"
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         seconds = time.process_time() - started
         line = dict(package=package, path=str(path), error=error, difference=difference, seconds=seconds)
         if options.out:
@@ -351,6 +359,8 @@ def main() -> None:
             named.append(label)
         elif isinstance(difference, float):
             differences[label] = difference
+        elif difference:
+            uncompared[f"{difference[:90]}"].append(label)
         if error:
             reason = re.sub(r"'[^']*'", "'..'", re.sub(r"[-+0-9.e]+", "#", error.partition(": ")[2]))[:110]
             reasons[f"{path.suffix[1:]} {reason}"] += 1
@@ -372,6 +382,8 @@ def main() -> None:
         for name, value in sorted(differences.items(), key=lambda item: -item[1])[: int((values >= 1e-9).sum())]:
             print(f"     {value:.1e} {name}")
     print(f"different, as notes of the models say (replaced inertia tensors): {len(named)}: {', '.join(named)}")
+    for reason, labels in uncompared.items():
+        print(f"not compared ({reason}): {len(labels)}: {', '.join(labels)}")
     for reason, number in reasons.most_common():
         print(f"{number:4} {reason} | {examples[reason]}")
     sys.stdout.flush()

@@ -180,6 +180,23 @@ def steps_robertson() -> Figure:
 
 
 @picture
+def adaptive_steps() -> Figure:
+    problem, t_end = lv.problems.load("double-four-bar-multibody"), 3.0
+    figure, (left, right) = panels(2)
+    controlled = lv.simulate(problem, t_end=t_end, tolerance=1e-4)
+    scaling = lv.scaling.curvature(0.2, 1.0)
+    reversible = lv.simulate(problem, t_end=t_end, adaptive="reversible", h=1e-2, scaling=scaling)
+    for run, label in ((controlled, "tolerance"), (reversible, "reversible")):
+        left.plot(run.t[1:-2], 1e3 * run.step_size[1:-2], label=f"{label}, {run.statistics.steps} steps")
+    left.set(xlabel="$t$ (s)", ylabel="step size (ms)", title="step sizes", ylim=(0, 15))
+    left.legend()
+    speed = np.linalg.norm(np.diff(controlled.q, axis=0), axis=1) / np.diff(controlled.t)
+    right.plot(controlled.t[1:], speed)
+    right.set(xlabel="$t$ (s)", ylabel="speed of the coordinates", title="motion", ylim=(0, None))
+    return figure
+
+
+@picture
 def planets() -> Figure:
     problem = lv.problems.load("outer-solar-system")
     reference = lv.simulate(problem, scheme="taylor", t_end=1e6)

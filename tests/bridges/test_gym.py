@@ -198,3 +198,19 @@ def test_bad_arguments(environment, arguments, words):
     number = {"num_envs": 2} if environment == "VectorEnv" else {}
     with pytest.raises(lv.InputError, match=words):
         getattr(lv.gym, environment)(cart_pole(), **number, **{**OPTIONS, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("create", "words"),
+    [
+        (lambda mb: lv.gym.Env(mb, substep=2, **OPTIONS), "Env has no argument 'substep'; did you mean 'substeps'"),
+        (lambda mb: lv.gym.VectorEnv(mb, 4, thread=2, **OPTIONS), "VectorEnv has no argument 'thread'.*'threads'"),
+        (
+            lambda mb: lv.prepare(mb.problem(), h=0.1).drive(input=["motor.u"]),
+            "drive has no argument 'input'.*'inputs'",
+        ),
+    ],
+)
+def test_mistyped_arguments_are_named(create, words):
+    with pytest.raises(TypeError, match=words):
+        create(cart_pole())

@@ -17,7 +17,9 @@ from livens.run.stepping import make_stepping
 
 SCHEMES = ("livens-em", "livens-midpoint", "ggl-em", "livens-variational", "rattle")
 GRAVITY = 9.81
-few = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+few = settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+one = settings(few, max_examples=1)
+many = settings(few, max_examples=20)
 
 
 class PointChain:
@@ -132,10 +134,18 @@ def arm_error_ratio(seed, scheme):
 
 
 @pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", "livens-em"])
-@few
+@one
 @given(seed=st.integers(0, 2**31))
 def test_estimates_are_the_local_errors_of_random_rigid_bodies(scheme, seed):
     assert 0.5 < arm_error_ratio(seed, scheme) < 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", *SCHEMES])
+@many
+@given(seed=st.integers(0, 2**31))
+def test_estimates_of_many_random_mechanisms(scheme, seed):
+    assert 0.5 < (arm_error_ratio if scheme.startswith("lie") else chain_error_ratio)(seed, scheme) < 2
 
 
 def refined(system, q, v, t):

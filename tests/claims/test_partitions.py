@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pytest
 from conftest import measured_order
+from scipy.integrate import solve_ivp
 
 import livens as lv
 from livens import math as m
@@ -89,6 +90,43 @@ def test_order_of_pairs_by_rooted_trees(methods):
     runs = [lv.simulate(hunt(partition="b"), x0=[2.0, 1.0], scheme=scheme.name, h=h, t_end=1.0) for h in steps]
     errors = [np.abs(run.x[-1] - exact.x[-1]).max() for run in runs]
     assert measured_order(steps, errors) == pytest.approx(scheme.order, abs=0.15)
+
+
+def test_murua_with_index_one_equations_that_contain_multipliers():
+    """A pendulum with a lossy force that follows the rod force; order 2s in x, against the equations without y."""
+
+    def forces(x, y):
+        return [x[2], x[3], -x[0] * y[1] - y[0] * x[2], -9.81 - x[1] * y[1] - y[0] * x[3]]
+
+    def rates(x, z):
+        return forces(x, [0.1 * z + 0.05 * x[0], z])
+
+    network = lv.FirstOrder(
+        "a b va vb",
+        algebraic="loss rod",
+        rhs=lambda x, y: forces(x, y),
+        constraints=lambda x, y: [y[0] - 0.1 * y[1] - 0.05 * x[0], x[0] * x[2] + x[1] * x[3]],
+    )
+
+    def reduced(t, x):
+        # the rod force follows from the derivative of the constraint, which is affine in it
+        free, unit = (np.array(rates(x, z)) for z in (0.0, 1.0))
+        slope = lambda f: x[0] * f[2] + x[1] * f[3] + x[2] ** 2 + x[3] ** 2  # noqa: E731
+        return rates(x, slope(free) / (slope(free) - slope(unit)))
+
+    start = [0.8, -0.6, 0.6, 0.8]
+    end = solve_ivp(reduced, (0, 1), start, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    for s, order in ((1, 2), (2, 4)):
+        steps = [0.1 / 2**i for i in range(4)]
+        runs = [lv.simulate(network, x0=start, scheme=f"murua-{s}", h=h, t_end=1.0) for h in steps]
+        errors = [np.abs(run.x[-1] - end).max() for run in runs]
+        assert measured_order(steps, errors) == pytest.approx(order, abs=0.2)
+        assert np.abs(run_constraint(runs[0])).max() < 1e-12
+
+
+def run_constraint(run):
+    """The velocity along the rod."""
+    return run.x[:, 0] * run.x[:, 2] + run.x[:, 1] * run.x[:, 3]
 
 
 def test_what_makes_no_pair():

@@ -1,4 +1,4 @@
-"""Nambu systems: motion in R^n along the intersection of the level sets of n - 1 Hamiltonians."""
+"""Nambu systems: motion in R^n along the intersection of the level sets of n - 1 Hamiltonians and Casimirs."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ class Nambu(DescriptorModel):
     In space the equations are ``x' = grad H_1 x grad H_2``, in the plane Hamilton's equations for ``(q, p)``. All
     Hamiltonians are conserved, and the flow preserves volume.
 
+    A Nambu bracket of order k < n has k - 1 Hamiltonians and n - k Casimirs, whose gradients are the remaining columns
+    of the determinant: brackets of order 3 and more are of this form locally (Modin 2009, thm. 2.10.3).
+
     Parameters
     ----------
     states : str, sequence of str or int
@@ -35,6 +38,9 @@ class Nambu(DescriptorModel):
     hamiltonians : sequence of callable or mapping of str to callable
         The n - 1 Hamiltonians, functions of ``x k``. They are monitored in a run as ``H1``, ``H2`` and so on, or by the
         keys of a mapping.
+    casimirs : sequence of callable or mapping of str to callable, default ()
+        Casimirs of a bracket of lower order, functions of ``x k``: together n - 1 functions. They are monitored in a
+        run as ``C1``, ``C2`` and so on, or by the keys of a mapping.
     parameters : mapping, optional
         Parameter values by name, available to the Hamiltonians as ``k``.
     visual : callable, optional
@@ -68,6 +74,7 @@ class Nambu(DescriptorModel):
         states: Names,
         *,
         hamiltonians: Sequence[ModelFunction] | Mapping[str, ModelFunction],
+        casimirs: Sequence[ModelFunction] | Mapping[str, ModelFunction] = (),
         parameters: Mapping[str, Any] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
@@ -77,23 +84,25 @@ class Nambu(DescriptorModel):
         self.model_parameters = Parameters(parameters)
         if self.n < 2:
             raise InputError(f"a Nambu system needs at least two states, got {self.n}")
-        names: Sequence[str] = ()
-        if isinstance(hamiltonians, Mapping):
-            names, hamiltonians = list(hamiltonians), list(hamiltonians.values())
-        if not isinstance(hamiltonians, Sequence) or not all(callable(f) for f in hamiltonians):
-            raise ModelError(f"hamiltonians must be a list of functions, got {hamiltonians!r}")
-        if len(hamiltonians) != self.n - 1:
+        named = _named_functions("hamiltonians", hamiltonians, "H")
+        #: Order k of the bracket: one more than the number of Hamiltonians.
+        self.bracket_order = len(named) + 1
+        named_casimirs = _named_functions("casimirs", casimirs, "C")
+        if len(named) + len(named_casimirs) != self.n - 1 or not named:
             raise ModelError(
                 f"a Nambu system with {self.n} states has {self.n - 1} Hamiltonian{'s' if self.n > 2 else ''}, "
-                f"got {len(hamiltonians)}"
+                f"got {len(named)}" + (f" and {len(named_casimirs)} Casimirs" if named_casimirs else "")
             )
+        if set(named) & set(named_casimirs):
+            raise ModelError("a Hamiltonian and a Casimir have the same name")
         self.x, self.k = ca.SX.sym("x", self.n), ca.SX.sym("k", self.model_parameters.size)
         trace = FunctionTracer({"x": self.x, "k": ParameterNamespace(self.model_parameters.unpack_symbols(self.k))})
-        self.hamiltonians = tuple(trace(f"Hamiltonian {i + 1}", f, (), "xk") for i, f in enumerate(hamiltonians))
+        functions = [*named.values(), *named_casimirs.values()]
+        self.hamiltonians = tuple(trace(f"Hamiltonian {i + 1}", f, (), "xk") for i, f in enumerate(functions))
         for i, H in enumerate(self.hamiltonians):
             if not ca.depends_on(H, self.x):
                 raise ModelError(f"Hamiltonian {i + 1} does not depend on the state, so nothing moves")
-        self.symmetries = dict(zip(names or [f"H{i + 1}" for i in range(self.n - 1)], self.hamiltonians, strict=True))
+        self.symmetries = dict(zip([*named, *named_casimirs], self.hamiltonians, strict=True))
 
     # -- interface to a run -------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -131,14 +140,14 @@ class Nambu(DescriptorModel):
         return _generalized_cross_product([ca.gradient(H, self.x) for H in self.hamiltonians])
 
     def bracket(self, *functions: Any) -> Expr | None:
-        """Return the Nambu bracket ``det(grad f_1, .., grad f_n)``.
+        """Return the Nambu bracket ``det(grad f_1, .., grad f_k, grad C_1, .., grad C_(n-k))`` of order k.
 
         In R^3, ``{H_1, H_2, f}`` is the time derivative of f (Modin 2009, eq. 2.54a).
 
         Parameters
         ----------
         *functions : casadi.SX
-            Expressions of the state, as many as there are states.
+            Expressions of the state, as many as the order of the bracket: n without Casimirs.
 
         Returns
         -------
@@ -148,11 +157,12 @@ class Nambu(DescriptorModel):
         Raises
         ------
         InputError
-            If the number of functions is not n.
+            If the number of functions is not the order of the bracket.
         """
-        if len(functions) != self.n:
-            raise InputError(f"the bracket takes {self.n} functions of the state, got {len(functions)}")
-        return ca.det(ca.densify(ca.horzcat(*(ca.gradient(f, self.x) for f in functions))))
+        if len(functions) != self.bracket_order:
+            raise InputError(f"the bracket takes {self.bracket_order} functions of the state, got {len(functions)}")
+        columns = (*functions, *self.hamiltonians[self.bracket_order - 1 :])
+        return ca.det(ca.densify(ca.horzcat(*(ca.gradient(f, self.x) for f in columns))))
 
     def structure(self, which: int) -> Expr | None:
         """Return the matrix S of the Poisson system ``x' = S(x) grad H_which`` with the other Hamiltonians as Casimirs.
@@ -279,6 +289,19 @@ class Nambu(DescriptorModel):
 
     def __repr__(self) -> str:
         return f"<livens.Nambu: states {' '.join(self.coordinates)}>"
+
+
+def _named_functions(role: str, functions: Any, prefix: str) -> dict[str, ModelFunction]:
+    """Return functions by name, with numbered names for a list."""
+    if isinstance(functions, Mapping):
+        named = dict(functions)
+    elif isinstance(functions, Sequence):
+        named = {f"{prefix}{i + 1}": function for i, function in enumerate(functions)}
+    else:
+        named = {}
+    if not isinstance(functions, (Mapping, Sequence)) or not all(callable(f) for f in named.values()):
+        raise ModelError(f"{role} must be a list of functions, got {functions!r}")
+    return named
 
 
 def _generalized_cross_product(gradients: Sequence[Expr]) -> Expr:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from livens.models.element import Element
 from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_constraint
 from livens.multibody.couplings import displacement_rate
-from livens.multibody.joint_types import cos_sin_angle
+from livens.multibody.joint_types import angle_invariants
 from livens.multibody.parametrisation import Parametrisation
 from livens.multibody.wheel import spin_body
 from livens.types import ModelFunction, ScalarLike, Vector
@@ -27,7 +27,7 @@ def armature_constraint(a: Parametrisation, b: Parametrisation, is_angle: bool) 
     """Return the constraint between the rate of a joint and that of its rotor, the last coordinate."""
 
     def angles(q: Vector, k: ParameterNamespace) -> Any:
-        return list(cos_sin_angle(a, b, q[:-1], k.A, k.B))
+        return [angle_invariants(a, b, q[:-1], k.A, k.B)]
 
     def angular_rates(w: Vector, v: Vector) -> list[ScalarLike]:
         return [w[0] - v[-1]]

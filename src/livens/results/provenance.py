@@ -28,7 +28,7 @@ def _versions() -> dict[str, str]:
     return {
         "livens_version": livens.__version__,
         "numpy_version": np.__version__,
-        "casadi_version": ca.__version__,
+        "casadi_version": str(vars(ca)["__version__"]),
         "python_version": platform.python_version(),
     }
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from livens.engine.compiled_step import compiled_step
 from livens.engine.lru_cache import LruCache
-from livens.errors import InputError, LivensError, explain_call_errors
+from livens.errors import CallError, InputError, LivensError, explain_call_errors, suggestion
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
@@ -274,8 +275,11 @@ class Prepared:
         """
         from livens.run.drive import Drive
 
-        names = ("q0", "v0", "p0", "x0", "y0")
-        initial = {name: start.pop(name, None) for name in names}
+        options = [name for name in inspect.signature(self.start).parameters if name != "self"]
+        for name in start:
+            if name not in options:
+                raise CallError(f"drive has no argument '{name}'{suggestion(name, ('inputs', 'outputs', *options))}")
+        initial = {name: start.pop(name, None) for name in ("q0", "v0", "p0", "x0", "y0")}
         begin = check_number("t0", start["t0"] if start.get("t0") is not None else self._defaults.get("t0") or 0.0)
         return Drive(self._make_plan(initial, t_end=begin + 1.0, **start), inputs, outputs)
 

@@ -32,8 +32,8 @@ def relaxation_factors(relaxation: object) -> list[tuple[float, float]]:
     for name, factors in requested.items():
         if name not in _RELAXED:
             raise InputError(f"relaxation applies to {' and '.join(_RELAXED)}, got '{name}'")
-        is_array = isinstance(factors, np.ndarray) and factors.ndim
-        if isinstance(factors, str) or not (is_array or isinstance(factors, Sequence)):
+        is_number = isinstance(factors, np.ndarray) and not factors.ndim
+        if isinstance(factors, str) or is_number or not isinstance(factors, (Sequence, np.ndarray)):
             raise InputError(f"relaxation of {name} must be a sequence of factors, got {factors!r}")
         sequences[name] = [check_positive("a factor in relaxation", factor) for factor in factors]
     count = max(map(len, sequences.values()), default=0)

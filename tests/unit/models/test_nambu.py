@@ -154,3 +154,30 @@ def test_bad_input():
             lv.Nambu(**arguments)
     with pytest.raises(lv.InputError, match="x must be 3 numbers"):
         top().evaluate([1.0])
+
+
+def test_brackets_of_lower_order_have_casimirs():
+    """Order 3 on R^4: two Hamiltonians and a Casimir; the bracket with f is the rate of f."""
+    model = lv.Nambu(
+        4,
+        hamiltonians=[lambda x: x[0] * x[1] + x[3] ** 2, lambda x: (x @ x) / 2],
+        casimirs=dict(volume=lambda x: x[2] + x[0] ** 2),
+    )
+    assert model.bracket_order == 3 and list(model.symmetries) == ["H1", "H2", "volume"]
+    H1, H2, C = model.hamiltonians
+    f = m_to_expression(model)
+    rate = ca.dot(ca.gradient(f, model.x), model.vector_field)
+    values = [np.array(model.function(e)([0.3, 0.7, -0.2, 0.9], [])).item() for e in (rate, model.bracket(f, H1, H2))]
+    assert values[0] == pytest.approx(values[1], abs=1e-14) and abs(values[0]) > 1e-3
+    for conserved in (H1, H2, C):
+        assert abs(float(model.function(model.bracket(conserved, H1, H2))([0.3, 0.7, -0.2, 0.9], []))) < 1e-14
+    run = lv.simulate(model, x0=[0.3, 0.7, -0.2, 0.9], scheme="gauss-4", h=0.02, t_end=5.0)
+    assert max(run.summary.momentum_drift.values()) < 1e-11
+    with pytest.raises(lv.ModelError, match="got 2 and 2 Casimirs"):
+        lv.Nambu(4, hamiltonians=[lambda x: x[0], lambda x: x[1]], casimirs=[lambda x: x[2], lambda x: x[3]])
+    with pytest.raises(lv.InputError, match="the bracket takes 3 functions"):
+        model.bracket(H1, H2)
+
+
+def m_to_expression(model):
+    return ca.sin(model.x[0]) * model.x[3] + model.x[1] * model.x[2]

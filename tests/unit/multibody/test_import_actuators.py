@@ -125,4 +125,4 @@ def test_what_does_not_act_is_named(tmp_path):
     tendon = '<tendon><fixed name="t" limited="true" range="-1 1"><joint joint="j" coef="1"/></fixed></tendon>'
     mb = lv.Multibody.from_mjcf(_file(tmp_path, ROTOR.format('frictionloss="2"'), tendon))
     notes = " ".join(mb.import_warnings)
-    assert "limits of the length of the tendon 't' are ignored" in notes and "Coulomb friction of 'j'" in notes
+    assert "limits are ignored (tendon t)" in notes and "Coulomb friction of 'j'" in notes

@@ -6,6 +6,7 @@ import pytest
 import livens as lv
 from livens.engine.ensemble import lane_run, member_ordering, stepper
 from livens.run.ensemble import run as run_module
+from livens.run.startup import compile_and_start
 
 CASES = {
     "constrained": ("simple-pendulum", "livens-em", 1500),
@@ -349,3 +350,22 @@ def test_feedback_laws_are_refused_by_ensembles_and_gradients():
         lv.ensemble(cart, **start)
     with pytest.raises(lv.InputError, match="a derivative needs the samples of its inputs before the run"):
         lv.prepare(cart, h=0.1, t_end=1.0).value_and_gradient(lambda q: q[0])(q0=[1.0], v0=[0.0], inputs=law)
+
+
+def test_a_repeated_run_in_lanes_reads_states_anew_and_marks_rows_after_a_failure():
+    collapse = lv.FirstOrder("x", rhs=lambda x, k: [k.a * x[0] ** 2], parameters=dict(a=1.0))  # infinite at 1 / (a x)
+    plan = lv.prepare(collapse, "gauss-2", x0=[0.1], h=0.05, t_end=2.0)._make_plan({})
+    compiled, _ = compile_and_start(plan)
+    z, k = np.full((11, 1), 0.1), np.ones((11, 1))
+    stepper = run_module.lane_stepper(compiled, plan, z[:1], k[:1])
+    grid = lane_run.TimeGrid(0.05, 0.0, 40, 0.0, 20, np.arange(1))
+    run = lane_run.EnsembleRun(stepper, z, k, grid)
+    for _ in range(2):
+        states = run.run().states[:, :, 0]
+        np.testing.assert_allclose(states, np.tile(1 / (10 - grid.times), (11, 1)), rtol=1e-7)
+    z[3] = 0.8  # infinite at t = 1.25
+    result = run.run()
+    assert list(result.failures) == [3] and np.isnan(result.states[3, 2:]).all()
+    np.testing.assert_allclose(result.states[3, :2, 0], [0.8, 1 / (1.25 - 1.0)], rtol=1e-4)
+    others = np.delete(np.arange(11), 3)
+    np.testing.assert_array_equal(result.states[others, :, 0], states[others])

@@ -402,7 +402,7 @@ class MultibodyBuilder:
             springs.append((f"{label} spring", forces.stiffness, forces.rest))
         if forces.range is not None:
             if self.limit_stiffness is None:
-                self.inactive_limits.append(forces.name)
+                self.inactive_limits.append(f"tendon {forces.name}")
             else:
                 springs.append((f"{label} limit", self.limit_stiffness, forces.range))
         for name, stiffness, (lower, upper) in springs:

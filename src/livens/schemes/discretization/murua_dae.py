@@ -23,10 +23,10 @@ from livens.types import Expr
 
 @dataclass(frozen=True)
 class IndexTwoForm:
-    """Index-2 form ``E x' = f(x, y, z)``, ``0 = c(x, y)``, ``0 = g(x, y)``: indices of variables and equations.
+    """Index-2 form ``E x' = f(x, y, z)``, ``0 = c(x, y, z)``, ``0 = g(x, y)``: indices of variables and equations.
 
-    y has index 1 and z index 2. y may be empty; an example of y are positions of contact points. Without z the method
-    is Gauss.
+    y has index 1 and z index 2; c depends on z only if g does not depend on y. y may be empty; examples of y are
+    positions of contact points, and currents of resistors in networks. Without z the method is Gauss.
     """
 
     x: list[int]
@@ -51,9 +51,31 @@ def index_two_form(model: DescriptorModel) -> IndexTwoForm | None:
         return None
     c = _index_one_equations(model, y)
     g = [i for i in pencil.algebraic_equations if i not in c]
-    if len(c) != len(y) or (z and ca.depends_on(_select(d.residual, c + g), d.x[z])):
+    if len(c) == len(y) and not (z and ca.depends_on(_select(d.residual, c + g), d.x[z])):
+        return IndexTwoForm(x, y, z, f, c, g)
+    return _form_with_coupled_multipliers(model, x, f)
+
+
+def _form_with_coupled_multipliers(model: DescriptorModel, x: list[int], f: list[int]) -> IndexTwoForm | None:
+    """Return the form with ``0 = c(x, y, z)`` and ``0 = g(x)``, as in networks; None if the model does not have it.
+
+    Variables that depend on multipliers of index 2 have index 2 as well. Those that the equations c determine, for
+    given multipliers, are y.
+    """
+    pencil, d = model.pencil, model.descriptor
+    algebraic = sorted(pencil.algebraic_variables, key=lambda j: (pencil.indices[j], j))
+    g = [i for i in pencil.algebraic_equations if not ca.depends_on(d.residual[i], d.x[algebraic])]
+    c = [i for i in pencil.algebraic_equations if i not in g]
+    probe = Probe([d.x, d.xdot, d.t, d.k], seed=13, fixed={3: model.parameter_vector()})
+    jacobian = probe.evaluate_once(ca.jacobian(d.residual, d.x))
+    if jacobian is None or not c or not g:
         return None
-    return IndexTwoForm(x, y, z, f, c, g)
+    y = list[int]()
+    for j in algebraic:
+        if np.linalg.matrix_rank(jacobian[np.ix_(c, [*y, j])]) > len(y):
+            y.append(j)
+    z = [j for j in algebraic if j not in y]
+    return IndexTwoForm(x, y, z, f, c, g) if len(y) == len(c) and len(z) == len(g) else None
 
 
 def _index_one_equations(model: DescriptorModel, y: list[int]) -> list[int]:
@@ -79,11 +101,11 @@ def _select(column: Expr, chosen: list[int]) -> Expr:
 def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
     """Return the step graph: one polynomial for x, with derivatives at Gauss nodes and constraints at Lobatto nodes::
 
-        X_i    = x0 + h sum_k a_ik X'_k       E X'_i = f(X_i, Y_i, Z_i),  0 = c(X_i, Y_i)
-        Xbar_i = x0 + h sum_k abar_ik X'_k    0 = g(Xbar_i, Ybar_i),      0 = c(Xbar_i, Ybar_i)
+        X_i    = x0 + h sum_k a_ik X'_k       E X'_i = f(X_i, Y_i, Z_i),  0 = c(X_i, Y_i, Z_i)
+        Xbar_i = x0 + h sum_k abar_ik X'_k    0 = g(Xbar_i, Ybar_i),      0 = c(Xbar_i, Ybar_i, Zbar_i)
 
     The final state is the last Xbar_i. The multipliers at t + h are ``gamma_0 z0 + sum_i gamma_i Z_i``, on the
-    polynomial through z0 and the Z_i.
+    polynomial through z0 and the Z_i, as are the Zbar_i.
     """
     form = index_two_form(model)
     assert form is not None, "the scheme requires the index-2 form"
@@ -121,9 +143,12 @@ def murua_step(model: DescriptorModel, coefficients: MuruaTableau) -> StepGraph:
         residuals.append(_select(residual, p.f + p.c))
         work[0] += h * T.b[i] * supplied
         work[1] += h * T.b[i] * dissipated
+    nodes_with_start = np.concatenate([[0.0], T.c])
+    through_start = [lagrange_basis(nodes_with_start, ca.SX(float(node))) for node in coefficients.c_bar]
     for i, node in enumerate(coefficients.c_bar):
         x_stage = x0 + h * linear_combination(coefficients.A_bar[i], stage_derivatives)
-        residual = terms(full_state(x_stage, Y_bar[i], ca.SX.zeros(nz)), ca.SX.zeros(n), t + node * h, k)[0]
+        multipliers = linear_combination(through_start[i], [_select(z, p.z), *Z]) if nz else ca.SX(0, 1)
+        residual = terms(full_state(x_stage, Y_bar[i], multipliers), ca.SX.zeros(n), t + node * h, k)[0]
         residuals.append(ca.vertcat(_select(residual, p.g) / h, _select(residual, p.c)))
     x1 = full_state(
         x0 + h * linear_combination(coefficients.A_bar[-1], stage_derivatives),

@@ -129,10 +129,10 @@ class StepDensityOver(TimeTransformed):
         self, model: Any, values: Mapping[str, FloatArray], k: FloatArray, t: float
     ) -> FloatArray:
         """Return accelerations and multipliers of the initial state if the scaling needs them, else no values."""
-        if not self.scaling.uses_acceleration:
+        if not self._needs_acceleration(model):
             return np.zeros(0)
         matrix, right = (np.array(part) for part in _accelerations(model)(values["q"], values["v"], t, k))
-        return np.linalg.solve(matrix, right).ravel()
+        return np.asarray(np.linalg.solve(matrix, right).ravel(), dtype=np.float64)
 
     def _scaling_of_step(
         self, model: Any, q: Expr, v: Expr, t: Expr, k: Expr, unit: Expr, multipliers: Expr, acceleration: Expr

@@ -9,6 +9,7 @@ from pathlib import Path
 from livens.errors import InputError, MissingExtraError, explain_call_errors, suggestion
 from livens.models.base import Model
 from livens.models.problem import Problem
+from livens.multibody.multibody import Multibody
 from livens.run.bridges.fmu.archive import PLATFORMS, SOURCES, write_fmu
 from livens.run.bridges.fmu.exported_step import ExportedStep
 from livens.run.plan import Plan
@@ -18,7 +19,7 @@ from livens.validation import check_choice
 
 @explain_call_errors
 def fmu(
-    model: Model | Problem,
+    model: Multibody | Model | Problem,
     path: str | Path,
     *,
     inputs: Mapping[str, str] | Sequence[str] = (),
@@ -37,8 +38,8 @@ def fmu(
 
     Parameters
     ----------
-    model : Model or Problem
-        Model to export. A `Problem` provides initial values, scheme and step size.
+    model : Multibody, Model or Problem
+        Mechanism or model to export. A `Multibody` has initial values, a `Problem` also a scheme and a step size.
     path : str or Path
         File to write, such as ``crank.fmu``. An existing file is replaced.
     inputs : sequence of str or dict of str to str, default ()
@@ -81,6 +82,8 @@ def fmu(
     check_choice("version", version, tuple(SOURCES))
     if version == "2.0" and (missing := [platform for platform in platforms if not PLATFORMS[platform].fmi2_name]):
         raise InputError(f"FMI 2.0 has no platform '{missing[0]}': use version='3.0'")
+    if isinstance(model, Multibody):
+        model = model.problem()
     plan = Plan.from_arguments(
         model, start, scheme=scheme, h=h, t_end=_end_time(model), parameters=parameters, redundant="remove"
     )

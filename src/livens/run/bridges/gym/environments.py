@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from livens.engine.ensemble.lane_run import EnsembleRun, TimeGrid
-from livens.errors import InputError, IntegrationError
+from livens.errors import InputError, IntegrationError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.multibody.multibody import Multibody
@@ -127,6 +128,7 @@ class Env(gymnasium.Env[np.ndarray, np.ndarray]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
 
+    @functools.partial(explain_call_errors, name="gym.Env")
     def __init__(
         self,
         model: Multibody | Problem | Model,
@@ -252,6 +254,7 @@ class VectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
+    @functools.partial(explain_call_errors, name="gym.VectorEnv")
     def __init__(
         self,
         model: Multibody | Problem | Model,
