@@ -191,14 +191,17 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
             constant = min(correction / (previous * previous), 100.0) + 1.0
         scale = 1.0 + _largest_unknown(t)
         distance = max(distance, correction) if keeps_factors else correction
-        if part == 1.0 and (
-            constant * distance * correction < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale
-        ):
+        error = constant * distance * correction
+        if keeps_factors:  # linear convergence, by the ratio of the last two corrections
+            error = max(error, 2.0 * correction * correction / previous)
+        if part == 1.0 and (error < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale):
             return iteration
         if keeps_factors and correction > 0.01 * previous:
             distance = 1.0  # new factors
-        if iteration > 1 and correction < ROUNDOFF_CORRECTION * scale and correction > 0.1 * previous:
-            return iteration  # round-off
+        # round-off, unless the factors are old: their linear convergence may be as slow
+        is_small = iteration > 1 and not keeps_factors and correction < ROUNDOFF_CORRECTION * scale
+        if is_small and correction > 0.1 * previous:
+            return iteration
         previous = correction
     return -1
 
