@@ -258,6 +258,8 @@ class ElementType:
         self.quaternions = quaternions
         self.T, self.V, self.R, self.F, self.g = T, V, R, F, g
         self.invariant_forms = invariant_forms
+        #: Functions of a numeric assembly, by name.
+        self.functions = dict[str, ca.Function]()
 
     @functools.cached_property
     def fingerprint(self) -> str:

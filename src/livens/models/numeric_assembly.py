@@ -41,9 +41,7 @@ class NumericAssembly:
     def _evaluate(self, group_index: int, name: str, q: np.ndarray, v: np.ndarray | None) -> list[np.ndarray]:
         group = self.system.element_groups[group_index]
         if (group_index, name) not in self._batch_evaluators:
-            self._batch_evaluators[group_index, name] = BatchEvaluator(
-                _FUNCTIONS[name](group.element_type), group.count
-            )
+            self._batch_evaluators[group_index, name] = BatchEvaluator(_kernel(group.element_type, name), group.count)
         dofs = group.coordinates
         return self._batch_evaluators[group_index, name](
             q[dofs], 0.0 if v is None else v[dofs], self._t, self._k[group.parameters]
@@ -106,7 +104,7 @@ class NumericAssembly:
     def _matrix_G(self, parts: list[tuple[ElementGroup, np.ndarray]]) -> Any:
         triplets = []
         for group, values in parts:
-            rows, columns = _jacobian_kernel(group.element_type).sparsity_out(0).get_triplet()
+            rows, columns = _kernel(group.element_type, "G").sparsity_out(0).get_triplet()
             triplets.append((group.constraints[:, rows], group.coordinates[:, columns], values))
         return _sparse(triplets, (self.system.m, self.system.n))
 
@@ -165,3 +163,10 @@ _FUNCTIONS = {
     "rate": _velocity_kernel,
     "start": _initial_kernel,
 }
+
+
+def _kernel(model: ElementType, name: str) -> ca.Function:
+    """Return a kernel of an element type, which is derived once."""
+    if name not in model.functions:
+        model.functions[name] = _FUNCTIONS[name](model)
+    return model.functions[name]
