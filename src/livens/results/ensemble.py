@@ -83,11 +83,12 @@ class Ensemble:
     newton_iterations : numpy.ndarray of shape (n_members,)
         Number of Newton iterations.
     info : dict
-        Metadata: scheme, h, t0, t_end, every, coordinates, problem, width.
+        Metadata: scheme, h, t0, t_end, every, coordinates, problem, width, tier, tier_reason.
     reduced : dict of str to Reduced, optional
         Statistics of expressions over the time of every member.
     n_scalar_fallbacks : int, default 0
-        Number of times a trajectory was continued by the scalar stepper.
+        Number of times a trajectory was continued by the scalar stepper, or of steps that the tree tier left to the
+        assembled tier.
     """
 
     t: np.ndarray
@@ -97,7 +98,7 @@ class Ensemble:
     summary: Sequence[Summary]  # of each member
     steps: np.ndarray
     newton_iterations: np.ndarray
-    info: dict[str, Any]  # scheme, h, t0, t_end, every, coordinates, problem, width
+    info: dict[str, Any]  # as documented above
     reduced: dict[str, Reduced] = field(default_factory=dict)
     n_scalar_fallbacks: int = 0  # number of continuations by the scalar stepper
 

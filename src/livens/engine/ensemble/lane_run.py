@@ -65,6 +65,11 @@ class TimeGrid:
         return np.append(t, self.t0 + self.n_steps * self.h) if self.n_steps % self.stride else t
 
     @property
+    def steps_of_rows(self) -> np.ndarray:
+        """Numbers of the steps that end at the output rows; 0 for the initial state."""
+        return np.minimum(np.arange(self.n_rows) * self.stride, self.n_steps + (self.final_h > 0.0))
+
+    @property
     def to_struct(self) -> TimeGridStruct:
         """The time grid as a struct for native code."""
         return TimeGridStruct(self.h, self.t0, self.n_steps, self.final_h, self.stride, self.n_rows)
@@ -194,7 +199,7 @@ class EnsembleRun:
         size = max(1, min(-(-groups // n_threads), _STEPS_PER_CALL // max(1, grid.n_steps)))
         size = -(-groups // (-(-groups // (size * n_threads)) * n_threads))
         self._spans = [(start, min(start + size, groups)) for start in range(0, groups, size)]
-        self._steps_of_rows = np.minimum(np.arange(grid.n_rows) * grid.stride, grid.n_steps + (grid.final_h > 0.0))
+        self._steps_of_rows = grid.steps_of_rows
         self._idle_workers: list[_LaneWorker] = []
 
     def run(self, on_progress: Callable[[int], None] | None = None) -> EnsembleArrays:

@@ -42,6 +42,18 @@ def choose_width(compiled: CompiledStep) -> int:
     return 16 if sum(graph.n_instructions() for graph in graphs) < _MAX_INSTRUCTIONS_16 else 8
 
 
+def array_shapes(
+    n_members: int, grid: TimeGrid, bins: Sequence[HistogramSpec], n_columns: int, n_maxima: int, n_reduced: int
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays of `EnsembleArrays` for numbers of monitored columns, maxima and statistics."""
+    n_counts = 2 + max((spec.count for spec in bins), default=-2)
+    widths = {"first": n_columns, "largest": n_maxima}
+    rows = {name: (n_members, widths.get(name, n_reduced)) for name in (*widths, "sums", "lowest", "highest")}
+    single = dict.fromkeys(("corrections", "steps", "trusted"), (n_members,))
+    states, counts = (n_members, grid.n_rows, len(grid.stored)), (n_members, len(bins), n_counts)
+    return {"states": states, "counts": counts, **rows, **single}
+
+
 class EnsembleStepper:
     """Compiled step for an ensemble in SIMD lanes; thread-safe."""
 
@@ -74,16 +86,8 @@ class EnsembleStepper:
 
     def shapes(self, n_members: int, grid: TimeGrid, bins: Sequence[HistogramSpec]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the result arrays for a number of members."""
-        offsets = self.monitor_spec.offsets
-        n_counts = 2 + max((spec.count for spec in bins), default=-2)
-        widths = {"first": offsets.maxima - offsets.initial_row, "largest": offsets.sums - offsets.maxima}
-        rows = {
-            name: (n_members, widths.get(name, self.monitor_spec.n_reduced))
-            for name in (*widths, "sums", "lowest", "highest")
-        }
-        single = dict.fromkeys(("corrections", "steps", "trusted"), (n_members,))
-        states, counts = (n_members, grid.n_rows, len(grid.stored)), (n_members, len(bins), n_counts)
-        return {"states": states, "counts": counts, **rows, **single}
+        spec, offsets = self.monitor_spec, self.monitor_spec.offsets
+        return array_shapes(n_members, grid, bins, spec.n_columns, offsets.sums - offsets.maxima, spec.n_reduced)
 
     def integrate(
         self,

@@ -36,6 +36,8 @@ class LazyStates:
             return LazyStates(self._expand, self._numbers[index], self._n_state, self._monitor)
         if isinstance(index, (int, np.integer)):
             return self._expand(self._numbers[int(index)].reshape(1))[0]
+        if isinstance(index, np.ndarray) and index.dtype.kind == "i" and index.ndim == 1:
+            return self._expand(self._numbers[index])
         return np.asarray(self)[index]
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:

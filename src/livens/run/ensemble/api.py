@@ -26,7 +26,7 @@ from livens.run.ensemble.run import Reductions, run_ensemble
 from livens.run.plan import Plan
 from livens.run.schedule import Schedule
 from livens.schemes.core.scheme import Scheme
-from livens.validation import check_integer, check_path
+from livens.validation import check_choice, check_integer, check_path
 
 
 @explain_call_errors
@@ -62,6 +62,7 @@ def ensemble(
     client: Any = None,
     progress: bool | None = None,
     inputs: Schedule | Mapping[str, Any] | Sequence[Schedule | Mapping[str, Any]] | None = None,
+    tier: str = Plan.tier,
 ) -> Ensemble:
     """Simulate many initial values or parameter sets at once.
 
@@ -110,6 +111,10 @@ def ensemble(
     inputs : Schedule, mapping or sequence of these, optional
         Inputs over time, as of `simulate`: for all members, or one entry per member, with common names and times. If
         the energy depends on an input, its drift is not monitored.
+    tier : {"auto", "tree", "fused"}, default "auto"
+        Tier of the engine. "fused": members advance together in SIMD lanes, by code compiled for the model. "tree":
+        members of a mechanism run one after another in the tree tier of `simulate`, and nothing is compiled. "auto":
+        tree for mechanisms of more than 150 unknowns that `simulate` steps on a tree, otherwise fused.
 
     Returns
     -------
@@ -123,8 +128,9 @@ def ensemble(
 
     Notes
     -----
-    8 or 16 members are advanced at once, one per SIMD lane. Results agree with `simulate` up to round-off. They are
-    bitwise independent of the order of the members and of `threads`. If a member fails, the others continue.
+    8 or 16 members are advanced at once, one per SIMD lane. Results agree with `simulate` up to round-off, and bit for
+    bit in the tree tier. They are bitwise independent of the order of the members and of `threads`. If a member fails,
+    the others continue.
 
     Examples
     --------
@@ -136,6 +142,7 @@ def ensemble(
     >>> many.q.shape, [round(float(x), 3) for x in many.q[:, -1, 0]]
     ((3, 3, 1), [0.54, -0.416, -0.99])
     """
+    check_choice("tier", tier, ("auto", "tree", "fused"))
     schedules = _schedules(inputs)
     initial_values = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
     actual = model.model if isinstance(model, Problem) else model
@@ -158,6 +165,7 @@ def ensemble(
         project=project,
         redundant=redundant,
         inputs=schedules[0] if schedules else None,
+        tier=tier,
     )
     shared_parameters = {name: value for name, value in plan.parameters.items() if name not in values}
     k = parameter_rows(plan.model, shared_parameters, values, count)
@@ -176,6 +184,7 @@ def ensemble(
         force=force,
         client=client,
         progress=progress,
+        tier=tier,
     )
 
 

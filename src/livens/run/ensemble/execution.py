@@ -19,6 +19,7 @@ from livens.engine.ensemble.lane_run import (
 from livens.engine.ensemble.serialized_step import SerializedStep, run_block
 from livens.engine.ensemble.stepper import EnsembleStepper
 from livens.errors import InputError, MissingExtraError
+from livens.run.ensemble.member_runs import MemberRuns
 from livens.run.ensemble.partial_results import open_block_store
 
 #: Member steps per block (number of members times number of steps): some seconds of computing time.
@@ -42,7 +43,7 @@ class EnsembleColumns:
 class EnsembleJob:
     """Sorted members of an ensemble with everything needed to integrate them."""
 
-    stepper: EnsembleStepper
+    stepper: EnsembleStepper | MemberRuns
     z: np.ndarray
     k: np.ndarray
     schedule: TimeGrid
@@ -58,8 +59,14 @@ class EnsembleJob:
         size = int(min(max(_BLOCK_STEPS // max(1, self.schedule.n_steps), width), _MAX_BLOCK_MEMBERS)) // width * width
         return [slice(start, min(start + size, len(self.z))) for start in range(0, len(self.z), size)]
 
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the equations."""
+        return self.stepper.fingerprint if isinstance(self.stepper, MemberRuns) else self.serialized_step().fingerprint
+
     def serialized_step(self) -> SerializedStep:
         stepper = self.stepper
+        assert isinstance(stepper, EnsembleStepper)
         return SerializedStep.serialize(
             stepper.compiled.flat_equations, stepper.monitor_spec, stepper.order, stepper.width
         )

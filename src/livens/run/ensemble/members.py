@@ -91,14 +91,19 @@ def input_table(plan: Plan, schedules: Sequence[Schedule], k: np.ndarray) -> Inp
     return InputTable(steps, entries, values)
 
 
-def initial_states(members: EnsembleMembers) -> tuple[CompiledStep, np.ndarray, dict[int, str]]:
-    """Return the compiled step, the initial state of every member (NaN if invalid), and error messages by member."""
+def initial_states(
+    members: EnsembleMembers, vectorized: bool = True
+) -> tuple[CompiledStep, np.ndarray, dict[int, str]]:
+    """Return the compiled step, the initial state of every member (NaN if invalid), and error messages by member.
+
+    Vectorised code for regular initial states is compiled for each model; otherwise they are those of single runs.
+    """
     plan, reasons = members.plan, dict[int, str]()
     compiled = compiled_step(plan.model, plan.scheme)
     model, layout = compiled.model, compiled.layout
     z = np.full((members.n_members, layout.size), np.nan)
     valid = np.zeros(members.n_members, dtype=bool)
-    if isinstance(model, System) and set(members.initial_values) == {"q0", "v0"}:
+    if vectorized and isinstance(model, System) and set(members.initial_values) == {"q0", "v0"}:
         valid = _vectorized_initial_states(compiled, model, members, z)
     initial_by_member: dict[int, InitialState] = {}
     removed_constraints: tuple[int, ...] | None = () if valid.any() else None

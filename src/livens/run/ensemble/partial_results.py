@@ -144,7 +144,7 @@ class BlockStore:
     @staticmethod
     def _fingerprint(job: EnsembleJob) -> str:
         """Return the fingerprint of all inputs of the ensemble."""
-        hasher = hashlib.sha256(job.serialized_step().fingerprint.encode())
+        hasher = hashlib.sha256(job.fingerprint.encode())
         s = job.schedule
         hasher.update(
             repr(

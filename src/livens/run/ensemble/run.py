@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.engine.codegen.unrolled_lu import PivotOrder
-from livens.engine.compiled_step import CompiledStep
+from livens.engine.compiled_step import CompiledStep, compiled_step
 from livens.engine.ensemble.lane_run import (
     EnsembleArrays,
     HistogramSpec,
@@ -24,6 +24,7 @@ from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.observables.drift_monitor import ENERGY, MAX_DRIFT, MAX_MAGNITUDE
 from livens.engine.observables.kernel_table import observable_function
 from livens.engine.stepper import step_inputs
+from livens.engine.trees.observables import TreeObservables
 from livens.errors import InputError
 from livens.models import observable
 from livens.models.base import Model
@@ -38,6 +39,7 @@ from livens.run.drift_monitor import (
     scaled_summary,
 )
 from livens.run.ensemble.execution import EnsembleColumns, EnsembleJob, execute
+from livens.run.ensemble.member_runs import MemberRuns
 from livens.run.ensemble.members import EnsembleMembers, initial_states
 from livens.run.ensemble.partial_results import finalize
 from livens.run.events.event import model_events
@@ -49,6 +51,10 @@ from livens.types import ModelFunction
 from livens.validation import check_integer
 
 Reductions = Mapping[str, ModelFunction]
+
+#: Largest number of unknowns of mechanisms on trees that advance in SIMD lanes. The compilation of larger steps takes
+#: ten seconds and more, and their code is slower than single runs on the tree. The choice depends on equations only.
+_MAX_LANE_UNKNOWNS = 150
 
 
 def unsupported_reason(plan: Plan) -> str:
@@ -66,6 +72,21 @@ def unsupported_reason(plan: Plan) -> str:
     return ""
 
 
+def _reason_for_lanes(plan: Plan, tier: str, reduce: Reductions | None, client: Any) -> str:
+    """Return the reason why members advance in SIMD lanes; empty if they run one after another on a tree."""
+    if plan.tier != "tree":
+        return "the mechanism is not stepped on a tree"
+    if tier != "tree" and compiled_step(plan.model, plan.scheme).equations.n_assembled_unknowns <= _MAX_LANE_UNKNOWNS:
+        return f"the step has at most {_MAX_LANE_UNKNOWNS} unknowns"
+    if reduce:
+        return "functions of the state over all steps are evaluated in SIMD lanes only"
+    if client is not None:
+        return "workers of a cluster step in SIMD lanes only"
+    if not TreeObservables.supports(tuple(plan.model.symmetries)):
+        return "the tree tier monitors linear and angular momentum only"
+    return ""
+
+
 def run_ensemble(
     members: EnsembleMembers | Sequence[Plan],
     *,
@@ -76,8 +97,12 @@ def run_ensemble(
     force: bool = False,
     client: str | None = None,
     progress: bool | None = False,
+    tier: str = "auto",
 ) -> Ensemble:
-    """Run members with the same equations, scheme, step size, end time and output rows."""
+    """Run members with the same equations, scheme, step size, end time and output rows.
+
+    With `tier` "tree", the members of a mechanism run one after another; "auto" chooses it for large mechanisms.
+    """
     members = members if isinstance(members, EnsembleMembers) else EnsembleMembers.from_plans(members)
     plan = members.plan
     reason = unsupported_reason(plan)
@@ -85,7 +110,13 @@ def run_ensemble(
         raise InputError(reason)
     if reduce is not None and not isinstance(reduce, Mapping):
         raise InputError(f"reduce must map names to observables or functions of the state, got {reduce!r}")
-    compiled, z, reasons = initial_states(members)
+    no_tree = _reason_for_lanes(plan, tier, reduce, client)
+    if no_tree and tier == "tree":
+        raise InputError(f"{no_tree}: remove tier='tree'")
+    compiled, z, reasons = initial_states(members, vectorized=bool(no_tree))
+    if compiled.removed_constraints and not no_tree:
+        plan.settle_tier(compiled)
+        no_tree = "" if plan.tier == "tree" else "constraints of joints are redundant"
     started = np.delete(np.arange(members.n_members), list(reasons))
     names = plan.variables(compiled)
     stored = [name for name in compiled.layout.sizes if name in names]
@@ -94,17 +125,14 @@ def run_ensemble(
     steps, rest = split_interval(plan.h, plan.t0, plan.t_end)
     schedule = TimeGrid(plan.h, plan.t0, steps, rest, int(plan.every), columns)
     momenta = tuple(compiled.model.symmetries)
-    if reduce:
-        monitor, shapes = _monitor_spec(compiled, momenta, reduce)
-    else:
-        monitor, shapes = compiled.cached("watched", lambda: _monitor_spec(compiled, momenta, {}))
-    bins = _histogram_specs(histograms, shapes)
-    width, outcome, job = compiled.cached("width", lambda: choose_width(compiled)), None, None
+    shapes = {name: _expression(compiled.model, definition)[1] for name, definition in (reduce or {}).items()}
+    bins, outcome, job = _histogram_specs(histograms, shapes), None, None
+    width = compiled.cached("width", lambda: choose_width(compiled)) if no_tree else MemberRuns.width
     if started.size:
         z, k = (z[started], members.k[started]) if reasons else (z, members.k)
         order = morton_order(z, k)
         z, k = z[order], k[order]
-        stepper = _ensemble_stepper(compiled, _pivot_order(compiled, plan, z, k), monitor, width, bool(reduce))
+        stepper = lane_stepper(compiled, plan, z, k, reduce) if no_tree else MemberRuns(compiled, plan, momenta)
         stored_columns = EnsembleColumns(_column_slices(compiled, stored), started[order], members.n_members)
         inputs = members.inputs.of_members(started[order])
         job = EnsembleJob(stepper, z, k, schedule, tuple(bins.values()), threads, stored_columns, inputs)
@@ -114,7 +142,9 @@ def run_ensemble(
             compiled, schedule, outcome, momenta, members.k[started], _monitored_energy(compiled, members.inputs)
         )
         reasons |= {int(started[member]): message for member, message in outcome.failures.items()}
-    ensemble = _build_ensemble(members, compiled, schedule, outcome, started, reasons, momenta, shapes, bins, width)
+    ensemble = _build_ensemble(
+        members, compiled, schedule, outcome, started, reasons, momenta, shapes, bins, width, no_tree
+    )
     if out is not None:
         finalize(ensemble, out, job, force)
     return ensemble
@@ -168,36 +198,29 @@ def _pivot_order(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarra
     raise InputError(f"the first step cannot be solved for any member: {message}")
 
 
-def _ensemble_stepper(
-    compiled: CompiledStep, order: PivotOrder | None, monitor: EnsembleMonitorSpec, width: int, has_user_functions: bool
+def lane_stepper(
+    compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray, reduce: Reductions | None = None
 ) -> EnsembleStepper:
-    """Return the ensemble stepper; it is cached unless the user passed functions to reduce."""
-    if has_user_functions:
-        return EnsembleStepper(compiled, order, monitor, width)
+    """Return the ensemble stepper of a plan, with a pivot order for the states z and parameters k of some members.
+
+    It is cached unless there are functions to reduce.
+    """
+    order, momenta = _pivot_order(compiled, plan, z, k), tuple(compiled.model.symmetries)
+    width = compiled.cached("width", lambda: choose_width(compiled))
+    if reduce:
+        return EnsembleStepper(compiled, order, _monitor_spec(compiled, momenta, reduce), width)
+    monitor = compiled.cached("watched", lambda: _monitor_spec(compiled, momenta, {}))
     return compiled.cached(("batch", order), lambda: EnsembleStepper(compiled, order, monitor, width))
 
 
-def lane_stepper(compiled: CompiledStep, plan: Plan, z: np.ndarray, k: np.ndarray) -> EnsembleStepper:
-    """Return the ensemble stepper of a plan, with a pivot order for the states z and parameters k of some members."""
-    momenta = tuple(compiled.model.symmetries)
-    monitor, _ = compiled.cached("watched", lambda: _monitor_spec(compiled, momenta, {}))
-    width = compiled.cached("width", lambda: choose_width(compiled))
-    return _ensemble_stepper(compiled, _pivot_order(compiled, plan, z, k), monitor, width, False)
-
-
-def _monitor_spec(
-    compiled: CompiledStep, momenta: tuple[str, ...], reduce: Reductions
-) -> tuple[EnsembleMonitorSpec, dict[str, tuple[int, ...]]]:
+def _monitor_spec(compiled: CompiledStep, momenta: tuple[str, ...], reduce: Reductions) -> EnsembleMonitorSpec:
     model = compiled.model
     columns, sizes = monitored_columns(model, model.monitored_energy(compiled.scheme.conserves), momenta)
-    shapes, user_columns = dict[str, tuple[int, ...]](), []
-    for name, definition in reduce.items():
-        column, shapes[name] = _expression(model, definition)
-        user_columns.append(column)
+    user_columns = [_expression(model, definition)[0] for definition in reduce.values()]
     user_expressions = ca.vertcat(*user_columns) if user_columns else ca.SX(0, 1)
     supplied = compiled.layout["supplied_energy"].start if "supplied_energy" in compiled.layout else -1
     function = observable_function(model, ca.vertcat(columns, user_expressions))
-    return EnsembleMonitorSpec(function, tuple(sizes.tolist()), int(user_expressions.numel()), supplied), shapes
+    return EnsembleMonitorSpec(function, tuple(sizes.tolist()), int(user_expressions.numel()), supplied)
 
 
 def _monitored_energy(compiled: CompiledStep, inputs: InputTable) -> str:
@@ -234,6 +257,7 @@ def _build_ensemble(
     shapes: Mapping[str, tuple[int, ...]],
     bins: Mapping[str, HistogramSpec],
     width: int,
+    no_tree: str,
 ) -> Ensemble:
     plan, model, count, k = members.plan, compiled.model, members.n_members, members.k
     energy = _monitored_energy(compiled, members.inputs)
@@ -290,6 +314,8 @@ def _build_ensemble(
         constraint_names=list(model.constraint_names),
         problem=plan.problem.name if plan.problem else None,
         width=width,
+        tier="fused" if no_tree else "tree",
+        tier_reason=no_tree,
     )
     n_scalar_fallbacks = outcome.n_scalar_fallbacks if outcome is not None else 0
     summaries = Summaries(count, summary)

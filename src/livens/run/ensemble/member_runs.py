@@ -1,0 +1,175 @@
+"""Ensemble integration member by member on the spanning tree of a mechanism, by the steps of single runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from livens.engine.compiled_step import CompiledStep
+from livens.engine.ensemble.lane_run import EnsembleArrays, HistogramSpec, InputTable, TimeGrid
+from livens.engine.ensemble.stepper import array_shapes
+from livens.engine.observables.drift_monitor import maxima_count
+from livens.engine.stepper import IntegratorState, StepChunk, Stepper, step_inputs
+from livens.engine.trees.observables import TreeObservables
+from livens.errors import LivensError
+from livens.run.plan import Plan
+from livens.run.startup import chunk_size
+from livens.run.stepping import FixedStepping
+
+#: Number of steps between progress reports, about a tenth of a second.
+_STEPS_PER_REPORT = 100_000
+
+
+class MemberRuns:
+    """Integration of the members of an ensemble one after another in the tree tier; thread-safe.
+
+    Each member takes the steps of a single run, bit for bit. Nothing is compiled for the model.
+
+    Parameters
+    ----------
+    compiled : CompiledStep
+        Step of a mechanism that the tree tier supports.
+    plan : Plan
+        Plan of all members; initial values and parameters are those of the members.
+    momenta : tuple of str
+        Names of the monitored momenta, see `TreeObservables.supports`.
+    """
+
+    #: Members that advance together.
+    width = 1
+
+    def __init__(self, compiled: CompiledStep, plan: Plan, momenta: tuple[str, ...]) -> None:
+        self.compiled, self._plan = compiled, plan
+        self._observables = TreeObservables(compiled, momenta)
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the equations."""
+        return f"tree {self.compiled.fingerprint}"
+
+    def shapes(self, n_members: int, grid: TimeGrid, bins: Sequence[HistogramSpec]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of the result arrays for a number of members."""
+        n_maxima = maxima_count(len(self._observables.momentum_sizes))
+        return array_shapes(n_members, grid, bins, self._observables.width, n_maxima, 0)
+
+    def integrate(
+        self,
+        z: np.ndarray,
+        k: np.ndarray,
+        grid: TimeGrid,
+        n_threads: int = 1,
+        bins: Sequence[HistogramSpec] = (),
+        on_progress: Callable[[int], None] | None = None,
+        inputs: InputTable | None = None,
+    ) -> EnsembleArrays:
+        """Integrate all members from states z with parameters k, and inputs over time, over the time grid.
+
+        `on_progress` is called with the number of completed members.
+        """
+        n_members = len(z)
+        counts = ("corrections", "steps", "counts")
+        shapes = self.shapes(n_members, grid, bins).items()
+        arrays = {name: np.zeros(shape, dtype=np.int64 if name in counts else float) for name, shape in shapes}
+        out = EnsembleArrays(**arrays)  # type: ignore[arg-type]
+        out.states.fill(np.nan)
+        table, lock = InputTable.empty() if inputs is None else inputs, threading.Lock()
+
+        def run_members(members: range) -> int:
+            for member in members:
+                rows = table.values[member if len(table.values) > 1 else 0]
+                run = _MemberRun(self.compiled, self._plan, self._observables, grid, out, member)
+                failure, n_fallbacks = run.integrate(z[member], k[member].copy(), table, rows)
+                with lock:
+                    out.n_scalar_fallbacks += n_fallbacks
+                    if failure:
+                        out.failures[member] = failure
+            return len(members)
+
+        size = max(1, min(-(-n_members // n_threads), _STEPS_PER_REPORT // max(1, grid.n_steps)))
+        spans = [range(start, min(start + size, n_members)) for start in range(0, n_members, size)]
+        pool, done = ThreadPoolExecutor(n_threads) if n_threads > 1 and len(spans) > 1 else None, 0
+        try:
+            for count in (map if pool is None else pool.map)(run_members, spans):
+                done += count
+                if on_progress is not None:
+                    on_progress(done)
+        finally:
+            if pool is not None:
+                pool.shutdown(cancel_futures=True)
+        return out
+
+
+class _MemberRun:
+    """Run of one member: its steps, output rows and monitored quantities."""
+
+    def __init__(
+        self,
+        compiled: CompiledStep,
+        plan: Plan,
+        observables: TreeObservables,
+        grid: TimeGrid,
+        out: EnsembleArrays,
+        member: int,
+    ) -> None:
+        self._compiled, self._plan, self._observables, self._grid = compiled, plan, observables, grid
+        self._out, self._member, self._last_energy = out, member, np.zeros(1)
+        self._has_started = False
+
+    def integrate(self, z: np.ndarray, k: np.ndarray, table: InputTable, rows: np.ndarray) -> tuple[str, int]:
+        """Integrate to the end time; return a failure message, if any, and the number of fallback steps.
+
+        The parameters `table.entries` of k become the values in `rows` before the steps `table.steps`.
+        """
+        grid, compiled = self._grid, self._compiled
+        self._out.states[self._member, 0] = z[grid.stored]
+        x = compiled.initial_unknowns(z, step_inputs(grid.h, grid.t0, k), "tree")
+        state, stepper = IntegratorState.initial(grid.t0, z, x), compiled.make_stepper("tree", k)
+        try:
+            return self._take_steps(state, stepper, k, table, rows), stepper.statistics.fallback_steps
+        except LivensError as error:  # a step that no tier solves
+            return str(error), stepper.statistics.fallback_steps
+        finally:
+            stepper.close()
+
+    def _take_steps(
+        self, state: IntegratorState, stepper: Stepper, k: np.ndarray, table: InputTable, rows: np.ndarray
+    ) -> str:
+        """Take all steps; return a failure message, or an empty string."""
+        stepping = FixedStepping(self._plan)
+        max_steps = chunk_size("tree", state.z.size + state.unknown_history.shape[1])
+        next_change, is_final = 0, False
+        while True:
+            done = stepping.n_steps
+            if next_change < table.steps.size and table.steps[next_change] == done:
+                k[table.entries] = rows[next_change]
+                stepper.set_parameters(k)
+                next_change += 1
+            if stepping.is_finished(state):
+                steps, is_final = stepping.final_steps(stepper, state), True
+            else:
+                left = table.steps[next_change] - done if next_change < table.steps.size else max_steps
+                steps = stepping.advance(stepper, state, int(min(max_steps, left)))
+            if steps is not None:
+                self._observe(steps, done, k)
+                state = steps.final
+                if steps.failure is not None:
+                    return f"the step from t = {state.t:.9g} failed: {steps.failure.reason}"
+            if is_final:
+                return ""
+
+    def _observe(self, steps: StepChunk, done: int, k: np.ndarray) -> None:
+        """Store the output rows of a chunk after `done` steps, and update the drift monitor."""
+        out, member, numbers = self._out, self._member, self._grid.steps_of_rows
+        first, last = np.searchsorted(numbers, [done, done + steps.n_steps], side="right").tolist()
+        if last > first:
+            out.states[member, first:last] = steps.states[numbers[first:last] - done][:, self._grid.stored]
+        out.corrections[member] += steps.newton_iterations.sum()
+        out.steps[member] += steps.n_steps
+        is_start, self._has_started = not self._has_started, True
+        if is_start or steps.n_steps:
+            t, states = (steps.t_nodes, steps.states) if is_start else (steps.t_end, steps.end_states)
+            monitor = out.largest[member], self._observables.momentum_sizes, out.trusted[member : member + 1]
+            self._observables.accumulate(t, states, k, -1, is_start, out.first[member], self._last_energy, *monitor)
