@@ -55,17 +55,17 @@ class FlowsAndEfforts:
 
     @property
     def stored_power(self) -> np.ndarray:
-        """Rate of the stored energy, ``-e_s . f_s``, in watts."""
+        """Rate of the stored energy, ``-e_s^T f_s``, in watts."""
         return np.asarray(-np.sum(self.e_s * self.f_s, axis=-1))
 
     @property
     def supplied_power(self) -> np.ndarray:
-        """Power supplied by the ports, ``e_p . f_p``, in watts."""
+        """Power supplied by the ports, ``e_p^T f_p``, in watts."""
         return np.asarray(np.sum(self.e_p * self.f_p, axis=-1))
 
     @property
     def dissipated_power(self) -> np.ndarray:
-        """Dissipated power ``-e_d . f_d``, in watts."""
+        """Dissipated power ``-e_d^T f_d``, in watts."""
         return np.asarray(-np.sum(self.e_d * self.f_d, axis=-1))
 
 
