@@ -21,6 +21,7 @@ from benchmarks.four_bar import FourBar
 from benchmarks.gradients import Gradients
 from benchmarks.iftomm import IFToMM
 from benchmarks.initial_value import InitialValueProblems
+from benchmarks.jansen_walker import JansenWalker
 from benchmarks.kepler import Kepler
 from benchmarks.lanes import SimdSteps
 from benchmarks.large import Large
@@ -74,7 +75,7 @@ CASES: tuple[type[Case], ...] = (
         SliderCrank,
         IFToMM,
     ),
-    *(AdaptiveSteps, BallBearing, Balls, SimdSteps, Animations, ControlLoop),
+    *(AdaptiveSteps, BallBearing, Balls, JansenWalker, SimdSteps, Animations, ControlLoop),
 )
 
 

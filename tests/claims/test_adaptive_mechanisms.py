@@ -339,6 +339,21 @@ def test_steps_follow_the_curvature_of_the_motion():
     np.testing.assert_allclose(run.step_size[2:-1], middle, rtol=1e-3)
 
 
+def test_curvature_of_a_hamiltonian():
+    """On a circular orbit of radius r and unit gravity parameter, |a|/|v| is the angular velocity r^(-3/2)."""
+    kepler = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: -1 / lv.math.norm(q))
+    scaling = lv.scaling.curvature(1e-6, 1e-6, exponent=1.0)
+    value = scaling.evaluate_checked(kepler, q=[0.25, 0.0], p=[0.0, 2.0])
+    assert value == pytest.approx(0.25**1.5, rel=1e-9)
+    run = lv.simulate(kepler, q0=[0.4, 0], p0=[0, 2.0], scheme="step-density", scaling=scaling, h=0.02, t_end=5.0)
+    # eccentricity 0.6: |a|/|v| is (1/0.16)/2 at distance 0.4, and (1/2.56)/0.5 at distance 1.6
+    assert run.step_size[1:-1].min() == pytest.approx(0.02 / 3.125, rel=0.03)
+    assert run.step_size[1:-1].max() == pytest.approx(0.02 / 0.78125, rel=0.03)
+    with pytest.raises(lv.InputError, match="needs a mechanical system with constraints or forces"):
+        force = lv.scaling.of("pin.force", reference=1.0)
+        lv.simulate(kepler, q0=[0.4, 0], p0=[0, 2.0], scheme="step-density", scaling=force, h=0.02, t_end=5.0)
+
+
 def test_curvature_of_redundant_constraints():
     """A slider-crank with a redundant constraint: energy and constraints exact, accelerations unique."""
     problem = lv.problems.load("slider-crank", torque=0.0, friction=0.0, rate=20.0)

@@ -65,12 +65,12 @@ def test_spin_schemes_keep_the_bracket(scheme):
 def test_lengths_and_total_spin(scheme):
     """Isotropic exchange keeps the total spin; the energy is bounded without a trend."""
     model = lv.Spins(
-        5,
+        3,
         pair_energy=lambda a, b: -(a @ b) - (a @ b) ** 2 / 4,
-        pairs=[(i, j) for i in range(5) for j in range(i)],
+        pairs=[(i, j) for i in range(3) for j in range(i)],
         invariants=dict(total_spin=lambda s: s.sum(axis=0)),
     )
-    run = lv.simulate(model, x0=spins(count=5), scheme=scheme, h=0.02, t_end=200.0)
+    run = lv.simulate(model, x0=spins(count=3), scheme=scheme, h=0.02, t_end=200.0)
     assert run.summary.momentum_drift["squared_lengths"] < 2e-14
     assert run.summary.momentum_drift["total_spin"] < 2e-14
     assert {"squared_lengths", "total_spin"} <= {
@@ -113,7 +113,7 @@ def test_tiers_agree(scheme):
 def test_many_spins_are_assembled():
     """The number of batches does not grow with the number of spins, nor do their kernels."""
     plans = []
-    for count in (200, 400):
+    for count in (125, 250):
         model = lv.problems.load("spin-chain", N=count).model
         plan = lv.schemes.get("spherical-midpoint").equations(model).assembly_plan()
         plans.append(
@@ -121,7 +121,7 @@ def test_many_spins_are_assembled():
         )
         assert plan.size == 3 * count and model.uses_sparse_path
     assert plans[0] == plans[1]
-    run = lv.simulate(lv.problems.load("spin-chain", N=200), h=0.05, t_end=2.0)
+    run = lv.simulate(lv.problems.load("spin-chain", N=125), h=0.05, t_end=2.0)
     assert run.info.tier == "assembled"
     assert run.summary.momentum_drift["squared_lengths"] < 1e-14
     assert run.observe("hamiltonian").shape == run.t.shape

@@ -1,4 +1,4 @@
-"""Changes of a source: an operator, a comparison, a number, a condition; and where they can be made."""
+"""Mutants of a source file: a changed operator, comparison, number or condition, and the places of changes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
-#: What is only said, or only for readers and type checkers, cannot be proved by a test.
-_NOT_THERE = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
+#: Statements without influence on results: messages, assertions and declarations of types.
+_WITHOUT_EFFECT = (ast.Raise, ast.Assert, ast.JoinedStr, ast.AnnAssign, ast.Import, ast.ImportFrom)
 
 
 @dataclass(frozen=True)
 class Change:
-    """Text of a file that is replaced once; `source` is the whole file afterwards.
+    """Replacement of one text in a file; `source` is the changed file.
 
-    `line` and `function` say where, `key` the same without the number of the line, which moves: it is what the change
-    is remembered by.
+    `line` and `function` are the place. `key` identifies the change without the number of the line, which may move.
     """
 
     path: str
@@ -40,19 +39,19 @@ class Change:
 
     @property
     def name(self) -> str:
-        return f"{self.path}:{self.line}: {_words(self.before)} -> {_words(self.after)}"
+        return f"{self.path}:{self.line}: {_single_line(self.before)} -> {_single_line(self.after)}"
 
 
-def _words(text: str) -> str:
+def _single_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """The same expression, wrong; its parts are those of the right one."""
+    """Return a changed copy of an expression, with the same parts; None if there is no change of its type."""
     other = copy.copy(node)
     match other:
         case ast.BinOp(left=ast.Constant(value=0), op=ast.Mult()):
-            return None  # zeros of the kind of something, and divided by it they are the same
+            return None  # 0 * x creates zeros; 0 / x is equal
         case ast.BinOp() if type(other.op) in _OPERATORS:
             other.op = _OPERATORS[type(other.op)]()
         case ast.Compare() if len(other.ops) == 1 and type(other.ops[0]) in _COMPARISONS:
@@ -73,9 +72,9 @@ def changed(node: ast.AST) -> ast.AST | None:
 
 
 def _sites(tree: ast.AST, within: str = "") -> Iterator[tuple[ast.expr, str]]:
-    """Expressions that can be changed, with the function they are in, as Python calls it."""
+    """Yield the expressions that can be changed, with the qualified name of their function."""
     for child in ast.iter_child_nodes(tree):
-        if isinstance(child, _NOT_THERE):
+        if isinstance(child, _WITHOUT_EFFECT):
             continue
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for statement in child.body:
@@ -92,10 +91,7 @@ def _sites(tree: ast.AST, within: str = "") -> Iterator[tuple[ast.expr, str]]:
 
 
 def _guards(tree: ast.AST) -> Iterator[ast.AST]:
-    """What keeps programmers from mistakes, such as `frozen=True` and `strict=True`, and where any number will do.
-
-    That is so for seeds, and for the size of a shape that follows from the others: to NumPy it is any negative number.
-    """
+    """Yield expressions whose change has no effect: `frozen=True`, `strict=True`, seeds, and the size -1 of a shape."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield from node.decorator_list
@@ -108,7 +104,7 @@ def _guards(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 class Source:
-    """A file of which one place at a time can be changed."""
+    """Source file of which one place at a time is changed."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path, self._data = path, text.encode()
@@ -122,11 +118,11 @@ class Source:
         for node, function in sorted(_sites(tree), key=lambda site: (site[0].lineno, site[0].col_offset)):
             if id(node) not in self._beside:
                 key = self._key(node, function)
-                counts[key] += 1  # the same text may be again in a line, and the same line in a function
+                counts[key] += 1  # texts may be repeated in a line, and lines in a function
                 self.sites.append((key if counts[key] == 1 else f"{key} | {counts[key]}", node, function))
 
     def _texts(self, node: ast.expr) -> tuple[str, str, slice]:
-        """What is there, what is put there instead, and where that is."""
+        """Return the text of an expression, its replacement and its place in the file."""
         first = self._starts[node.lineno - 1] + node.col_offset
         last = self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         other = changed(node)
@@ -136,10 +132,10 @@ class Source:
     def _key(self, node: ast.expr, function: str) -> str:
         before, after, _ = self._texts(node)
         line = self._lines[node.lineno - 1].strip()
-        return f"{self.path}: {_words(before)} -> {_words(after)} | {function} | {line}"
+        return f"{self.path}: {_single_line(before)} -> {_single_line(after)} | {function} | {line}"
 
     def changes(self) -> Iterator[Change]:
-        """Those of which a program is left."""
+        """Yield the changes that are valid Python."""
         for key, node, function in self.sites:
             before, after, place = self._texts(node)
             source = (self._data[: place.start] + after.encode() + self._data[place.stop :]).decode()
@@ -148,45 +144,45 @@ class Source:
                 yield Change(self.path, node.lineno, function, before, after, source, key)
 
 
-def possible(path: str, text: str) -> list[Change]:
-    """All changes of a file, in the order of its lines."""
+def all_changes_of(path: str, text: str) -> list[Change]:
+    """Return all changes of a file, in the order of its lines."""
     return list(Source(path, text).changes())
 
 
-def chosen(path: str, text: str, count: int) -> list[Change]:
-    """Some of them, drawn by what they change: where the file is changed elsewhere, they stay the same."""
+def select_by_hash(path: str, text: str, count: int) -> list[Change]:
+    """Return `count` changes in the order of hashes of their keys, which edits elsewhere in the file do not change."""
     source = Source(path, text)
     source.sites.sort(key=lambda site: hashlib.sha256(site[0].encode()).digest())
     return list(itertools.islice(source.changes(), count))
 
 
-def written(path: str, text: str, before: str, after: str) -> Change:
-    """A change that somebody thought of."""
+def handwritten_change(path: str, text: str, before: str, after: str) -> Change:
+    """Return a change that is written by hand."""
     if text.count(before) != 1:
         raise ValueError(f"{path} has {before!r} {text.count(before)} times, not once")
     place = text.index(before)
     line = text[:place].count("\n") + 1
     return Change(
         path, line, _function_at(text, line), before, after, text.replace(before, after),
-        f"{path}: {_words(before)} -> {_words(after)}",
+        f"{path}: {_single_line(before)} -> {_single_line(after)}",
     )  # fmt: skip
 
 
 def _function_at(text: str, line: int) -> str:
-    """The function that a line is in, as Python calls it."""
-    found = ""
+    """Return the qualified name of the function that contains a line."""
+    name_at_line = ""
 
-    def look(node: ast.AST, within: str) -> None:
-        nonlocal found
+    def visit(node: ast.AST, within: str) -> None:
+        nonlocal name_at_line
         for child in ast.iter_child_nodes(node):
             inner = within
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 name = f"{within}{child.name}"
                 inside = child.lineno <= line <= (child.end_lineno or child.lineno)
                 if inside and not isinstance(child, ast.ClassDef):
-                    found = name
+                    name_at_line = name
                 inner = f"{name}." if isinstance(child, ast.ClassDef) else f"{name}.<locals>."
-            look(child, inner)
+            visit(child, inner)
 
-    look(ast.parse(text), "")
-    return found
+    visit(ast.parse(text), "")
+    return name_at_line

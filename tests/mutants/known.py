@@ -1,4 +1,4 @@
-"""What is known from earlier runs: which test noticed a change, and what tests take and pass through."""
+"""Records of earlier runs: the test that detected a mutant, durations of tests, and the functions they call."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from mutants.targets import TARGETS
 
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 KILLERS = Path(__file__).with_name("killers.json")
-#: Of this machine, and made anew where it is missing.
+#: Records of this machine; created if missing.
 TRACKS = ROOT / "out" / "mutants.json"
 
 
 def known_survivors() -> dict[str, str]:
-    """Changes that no test can or need notice, with the reason, by their keys."""
+    """Return the reasons of survivors that no test can or need detect, by the key of the change."""
     return {entry["change"]: entry["reason"] for entry in tomllib.loads(SURVIVORS.read_text()).get("survivor", [])}
 
 
 def known_killers() -> dict[str, str]:
-    """The test that noticed a change last time, by its key: it is tried first."""
+    """Return the test that detected a change in an earlier run, by its key; it is run first."""
     return dict(json.loads(KILLERS.read_text())) if KILLERS.exists() else {}
 
 
@@ -33,12 +33,12 @@ def write_killers(killers: Mapping[str, str]) -> None:
 
 
 def proof_of(path: str) -> tuple[str, ...]:
-    """The tests that claim to prove a file."""
+    """Return the tests that verify a file."""
     return next(target.tests for target in TARGETS if path in target.files)
 
 
 class Tracks:
-    """How long each test takes, and which functions it calls, file by file."""
+    """Durations of tests, and the functions that they call."""
 
     def __init__(self, tests: Mapping[str, tuple[float, tuple[str, ...]]] | None = None) -> None:
         self.tests: dict[str, tuple[float, frozenset[str]]] = {}
@@ -56,15 +56,15 @@ class Tracks:
         self.tests |= {test: (seconds, frozenset(names)) for test, (seconds, names) in tests.items()}
 
     def missing(self, files: Iterable[str]) -> list[str]:
-        """Files of which nothing is known."""
+        """Return the files without records."""
         known = {test.partition("::")[0] for test in self.tests}
         return [file for file in dict.fromkeys(files) if file not in known]
 
     def order(self, change: Change, killers: Mapping[str, str]) -> tuple[dict[str, float], int]:
-        """The tests of a change with their seconds, likely and short ones first, and how many come by its place.
+        """Return the tests of a change with their durations, and the number of tests that call its function.
 
-        Those that have noticed other changes of the file are likely, and of the others those that call the function.
-        None is said to come by code of a module, or code that is compiled.
+        Tests that detected other changes of the file come first, then those that call the function; short tests before
+        long ones. Calls of module code and of compiled code are not recorded.
         """
         files = set(proof_of(change.path))
         name = f"{change.path} {change.function}"

@@ -1,4 +1,4 @@
-"""Which tests claim to prove which part of the source, and changes that were thought of by hand."""
+"""Targets of the mutation test: files with the tests that verify them, and mutants written by hand."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ TARGETS = (
     Target(
         (
             "engine/ensemble/lane_loop.py",
-            "engine/ensemble/stepper.py",
+            "engine/ensemble/lane_run.py",
             "engine/ensemble/monitor_kernel.py",
             "run/ensemble/run.py",
         ),
@@ -461,7 +461,11 @@ BY_HAND = (
         "closes = rebound_rate < min_rebound_velocity(closing_acceleration, h)",
         "closes = False",
     ),
-    ("multibody/joint_forces.py", "return [-factor * w[1], factor * w[0]]", "return [factor * w[1], factor * w[0]]"),
+    (
+        "multibody/joint_forces.py",
+        "return [-factor * sine, factor * cosine]",
+        "return [factor * sine, factor * cosine]",
+    ),
     (
         "multibody/contacts/broad_phase.py",
         "cell = 2 * float(bounding_radius.max()) + max_gap",
@@ -485,7 +489,7 @@ BY_HAND = (
         "measured, controller.state.copy())",
     ),
     (
-        "engine/ensemble/stepper.py",
+        "engine/ensemble/lane_run.py",
         "valid_until[lane] = int(np.argmin(finite)) - 1",
         "valid_until[lane] = int(np.argmin(finite))",
     ),

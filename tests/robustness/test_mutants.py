@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from mutants.__main__ import Trial, all_changes
-from mutants.changes import possible, written
+from mutants.changes import all_changes_of, handwritten_change
 from mutants.copies import PACKAGE, ROOT, Copy, Outcome
 from mutants.known import Tracks, known_killers, known_survivors, proof_of
 
 
 # -- the list -----------------------------------------------------------------------------------------------------
-def test_the_changes_can_be_made():
-    """At least 150, no two alike, each of which is a program; the tests that are to notice are there."""
+def test_mutants_are_valid_programs():
+    """Mutants are at least 150 different valid programs, and their tests exist."""
     changes = all_changes()
     assert len(changes) >= 150 and len({(change.path, change.source) for change in changes}) == len(changes)
     assert len({change.key for change in changes}) == len(changes)
@@ -29,31 +29,33 @@ def test_the_changes_can_be_made():
         assert all((ROOT / "tests" / test).is_file() for test in proof_of(change.path))
 
 
-def test_what_is_known_fits_the_source():
-    """Changes that survive for a reason are possible, and tests that noticed one are in files that are there."""
+def test_records_match_the_source():
+    """Known survivors are mutants of the source, and known tests are in existing files."""
     keys = {change.key for change in all_changes()}
     for survivor in known_survivors().keys() - keys:
         path = survivor.partition(":")[0]
-        assert survivor in {change.key for change in possible(path, (ROOT / PACKAGE / path).read_text())}
+        assert survivor in {change.key for change in all_changes_of(path, (ROOT / PACKAGE / path).read_text())}
     for test in known_killers().values():
         assert (ROOT / "tests" / test.partition("::")[0]).is_file()
 
 
 def test_a_change_is_one_place():
     text = "def f(x):\n    '''Doc 1 + 1.'''\n    return x + 1 if x < 2 else not x\n"
-    found = {change.after for change in possible("a.py", text)}
+    found = {change.after for change in all_changes_of("a.py", text)}
     assert found == {"(x - 1)", "(2)", "(x >= 2)", "(3)", "(x)"}
-    assert [change.after for change in possible("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == ["(2)"]
-    assert not possible("a.py", "for a, b in zip(c, d, strict=True):\n    default_rng(7)\n    e.reshape(-1, f)\n")
+    assert [change.after for change in all_changes_of("a.py", "@dataclass(frozen=True)\nclass A:\n    b = 1\n")] == [
+        "(2)"
+    ]
+    assert not all_changes_of("a.py", "for a, b in zip(c, d, strict=True):\n    default_rng(7)\n    e.reshape(-1, f)\n")
 
 
-def test_a_change_has_the_same_name_elsewhere():
-    """It is known by the function and the line, wherever that stands; twins in a line are told apart."""
+def test_the_key_of_a_change_does_not_depend_on_its_line():
+    """The key of a change contains function and line, not its number; repeated texts have different keys."""
     text = "class A:\n    def f(self, x):\n        return x + 1 - 1\n"
-    names = [change.key for change in possible("a.py", text)]
-    assert names == [change.key for change in possible("a.py", "import os\n\n\n" + text)]
-    assert len(set(names)) == 4 and {change.function for change in possible("a.py", text)} == {"A.f"}
-    assert written("a.py", text, "x + 1", "x").function == "A.f"
+    names = [change.key for change in all_changes_of("a.py", text)]
+    assert names == [change.key for change in all_changes_of("a.py", "import os\n\n\n" + text)]
+    assert len(set(names)) == 4 and {change.function for change in all_changes_of("a.py", text)} == {"A.f"}
+    assert handwritten_change("a.py", text, "x + 1", "x").function == "A.f"
 
 
 # -- a project of three lines ---------------------------------------------------------------------------------------
@@ -85,7 +87,7 @@ def project(tmp_path):
 
 
 def change_to(after):
-    return written("small.py", SOURCE, "2 * x", after)
+    return handwritten_change("small.py", SOURCE, "2 * x", after)
 
 
 def test_tests_are_run_in_a_copy(project, monkeypatch):
@@ -97,11 +99,11 @@ def test_tests_are_run_in_a_copy(project, monkeypatch):
         right = copy.run(good, trace=True)
         assert right.passed and set(right.tests) == set(good)
         assert right.tests[good[0]][1] == ("small.py twice",)
-        with copy.wrong(change_to("x + x + 1")):
+        with copy.mutated(change_to("x + x + 1")):
             wrong = copy.run(good, known=dict.fromkeys(good, 0.0))
             other = copy.run(good, known=dict.fromkeys(good[::-1], 0.0), all_of_them=True)
         assert list(wrong.failed) == good[:1] and list(other.failed) == good[::-1]
-        with copy.wrong(change_to("__import__('time').sleep(1e9)")):
+        with copy.mutated(change_to("__import__('time').sleep(1e9)")):
             assert copy.run(good[:1], known={good[0]: 0.0}).hung == good[0]
         assert copy.run(good).passed and "no such test" in copy.run(["test_small.py::test_other"]).reason
     finally:
@@ -109,26 +111,26 @@ def test_tests_are_run_in_a_copy(project, monkeypatch):
     assert not copy.folder.exists()
 
 
-class _Told:
-    """Instead of a copy: outcomes that are told, for a wrong source and for the right one."""
+class _FakeCopy:
+    """Copy with given outcomes, for a mutated source and for the unchanged one."""
 
     seconds = 0.0
 
-    def __init__(self, wrong, right):
-        self._found = {True: wrong, False: right}
-        self._is_wrong = False
+    def __init__(self, mutated, unchanged):
+        self._outcomes = {True: mutated, False: unchanged}
+        self._is_mutated = False
 
-    def wrong(self, change):
+    def mutated(self, change):
         return self
 
     def __enter__(self):
-        self._is_wrong = True
+        self._is_mutated = True
 
     def __exit__(self, *_):
-        self._is_wrong = False
+        self._is_mutated = False
 
     def run(self, tests, **options):
-        return self._found[self._is_wrong]
+        return self._outcomes[self._is_mutated]
 
 
 def outcome(code=0, failed=None, hung=None, wall=0.1):
@@ -139,10 +141,10 @@ def outcome(code=0, failed=None, hung=None, wall=0.1):
     ("wrong", "right", "verdict"),
     [
         (outcome(), outcome(), "survived"),
-        (outcome(1, {"a::b": "3 != 4"}), outcome(), "caught"),
+        (outcome(1, {"a::b": "3 != 4"}), outcome(), "detected"),
         (outcome(1, {"a::b": "3 != 4"}), outcome(1, {"a::b": "3 != 4"}), "not decided"),  # it fails anyway
-        (outcome(-11), outcome(), "caught"),  # a crash
-        (outcome(None, hung="a::b", wall=60.0), outcome(wall=5.9), "caught"),
+        (outcome(-11), outcome(), "detected"),  # a crash
+        (outcome(None, hung="a::b", wall=60.0), outcome(wall=5.9), "detected"),
         (outcome(None, hung="a::b", wall=60.0), outcome(wall=6.1), "not decided"),  # the machine is busy
         (outcome(None, hung="a::b", wall=60.0), outcome(None, hung="a::b", wall=60.0), "not decided"),
         (outcome(None, wall=1200.0), outcome(wall=130.0), "not decided"),  # all tests together took too long
@@ -151,11 +153,11 @@ def outcome(code=0, failed=None, hung=None, wall=0.1):
 def test_verdicts(wrong, right, verdict):
     change = all_changes()[0]
     trial = Trial([change], killers={}, tracks=Tracks())
-    assert trial.tried(_Told(wrong, right), change)[0] == verdict
+    assert trial.verdict_of(_FakeCopy(wrong, right), change)[0] == verdict
 
 
-def test_nothing_is_left_behind(project):
-    """A test starts a process and waits for it; whoever runs the tests is killed, and everything ends."""
+def test_processes_and_copies_are_removed(project):
+    """All processes end if the owner of the copy is killed while a test waits for a process."""
     started = project / "started"
     (project / "tests" / "test_long.py").write_text(
         "import os, subprocess, sys\n"
@@ -185,11 +187,11 @@ def test_nothing_is_left_behind(project):
 
 
 # -- the source itself ----------------------------------------------------------------------------------------------
-def test_a_handful_is_caught():
-    """Changes of schemes, tableaus, engine, files and verdicts, by the tests that are known to notice them."""
+def test_known_tests_detect_mutants():
+    """Mutants of schemes, tableaus, engine, files and verdicts are detected by the known tests."""
     killers, changes = known_killers(), all_changes()
     paths = ("analysis/round_off", "engine/newton", "schemes/tableaus", "run/drift_monitor", "results/dense_output")
     handful = [next(c for c in changes if c.path.startswith(path) and c.key in killers) for path in paths]
     trial = Trial(handful)
     trial.run(workers=1)
-    assert [trial.found[change.key] for change in handful] == ["caught"] * len(paths)
+    assert [trial.verdicts[change.key] for change in handful] == ["detected"] * len(paths)

@@ -1,4 +1,4 @@
-"""What the package is put through in `make torture`: kills, strange input, long runs, dead centres, a busy machine.
+"""Stress tests of `make torture`: kills, fuzzed input, long runs, dead centres, a busy machine.
 
 ``python -m torture`` (with this folder's parent on the path) runs everything and prints its figures, ``--scale 0.01`` a
 hundredth of it, ``--only kills,files`` some parts. Every part is a module with a function ``run(seed, first, count)``

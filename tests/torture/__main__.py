@@ -1,7 +1,7 @@
-"""Run the torture, in processes of their own (a crash is a finding), and print its figures.
+"""Run stress tests in separate processes, where a crash is a finding, and print the numbers of cases and faults.
 
-Where tests are among its parts, eight processes run beside them until they are done: those of the other parts, and when
-these are done, processes that do nothing but keep the machine busy.
+Eight processes run beside parts that are tests, until these end: first the other parts, then idle loops that keep the
+machine busy.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from torture.findings import Findings
 
 @dataclass(frozen=True)
 class Part:
-    """A function of a module, how many cases it gets in all, and into how many processes they are divided."""
+    """Part of the stress tests: a function of a module, its number of cases, and the processes that run_cases them."""
 
     module: str
     cases: int
     processes: int
     function: str = "run"
-    tests: bool = False  # tests, which pass however busy the machine is
+    tests: bool = False  # tests, which must pass on a busy machine
 
 
 PARTS = {
@@ -50,16 +50,16 @@ PARTS = {
     "commands": Part("commands", 50_000, 4),
     "expressions": Part("expressions", 650_000, 4),
 }
-#: So many busy processes are beside the tests.
+#: Number of busy processes beside the tests.
 BUSY = 8
-#: Fuzzed inputs, together.
+#: Parts with fuzzed inputs.
 INPUTS = ("valid", "scenarios", "expressions", "commands", "files")
-#: A process that takes longer than this hangs.
+#: Time limit of a process, in seconds.
 _LONGEST = 7200
 
 
-def share(part: str, seed: int, first: int, count: int) -> Findings:
-    """Some cases of a part, in a process of their own."""
+def run_cases(part: str, seed: int, first: int, count: int) -> Findings:
+    """Run part_findings cases of a part in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "torture", "--only", part, "--seed", str(seed), "--first", str(first)]
@@ -73,21 +73,21 @@ def share(part: str, seed: int, first: int, count: int) -> Findings:
             if code == 0:
                 return Findings.from_object(json.loads(report.read_text()))
             log.seek(0)
-            said = log.read()[-1500:].decode(errors="replace")
+            output = log.read()[-1500:].decode(errors="replace")
     findings = Findings()
     findings.fault(
-        f"{first} to {first + count}", f"{part}: {'hangs' if code is None else f'ended with {code}'}\n{said}"
+        f"{first} to {first + count}", f"{part}: {'hangs' if code is None else f'ended with {code}'}\n{output}"
     )
     return findings
 
 
 def in_this_process(part: str, seed: int, first: int, count: int) -> Findings:
-    place = PARTS[part]
-    return getattr(importlib.import_module(f"torture.{place.module}"), place.function)(seed, first, count)
+    entry = PARTS[part]
+    return getattr(importlib.import_module(f"torture.{entry.module}"), entry.function)(seed, first, count)
 
 
 def shares(names: list[str], scale: float) -> Iterator[tuple[str, int, int]]:
-    """Parts of the parts: their names, their first cases, and how many there are; of tests, there may be none."""
+    """Yield name, first case and number of cases of the processes of each part; parts of tests may have no case."""
     for name in names:
         cases = max(0 if PARTS[name].tests else 1, round(PARTS[name].cases * scale))
         processes = min(PARTS[name].processes, cases)
@@ -97,7 +97,7 @@ def shares(names: list[str], scale: float) -> Iterator[tuple[str, int, int]]:
 
 @contextlib.contextmanager
 def spinning() -> Iterator[None]:
-    """While a process does nothing but keep the machine busy."""
+    """Keep one core busy within a context."""
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         yield
@@ -106,27 +106,27 @@ def spinning() -> Iterator[None]:
         process.wait()
 
 
-def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[str, Findings]:
-    """All parts, each divided among processes; tests begin at once and have `BUSY` others beside them to their end."""
+def run_parts(names: list[str], scale: float, seed: int, workers: int) -> dict[str, Findings]:
+    """Run all parts, divided into processes; tests start at once, with `BUSY` other processes beside them."""
     found, adding = {name: Findings() for name in names}, threading.Lock()
     tests = [name for name in names if PARTS[name].tests and any(shares([name], scale))]
     others: queue.SimpleQueue[tuple[str, int, int]] = queue.SimpleQueue()
-    for some in shares([name for name in names if not PARTS[name].tests], scale):
-        others.put(some)
+    for cases in shares([name for name in names if not PARTS[name].tests], scale):
+        others.put(cases)
     tested = threading.Event()
 
-    def told(name: str, first: int, count: int) -> None:
-        begun = time.monotonic()
-        some = share(name, seed, first, count)
+    def run_and_add(name: str, first: int, count: int) -> None:
+        start = time.monotonic()
+        part_findings = run_cases(name, seed, first, count)
         with adding:
-            found[name] += some
-        taken = f"{time.monotonic() - begun:.0f} s, {some.counts['faults']} faults"
+            found[name] += part_findings
+        taken = f"{time.monotonic() - start:.0f} s, {part_findings.counts['faults']} faults"
         print(f"  {name} {first} to {first + count}: {taken}", flush=True)
 
     def busy() -> None:
         with contextlib.suppress(queue.Empty):
             while True:
-                told(*others.get_nowait())
+                run_and_add(*others.get_nowait())
         if not tested.is_set():
             with spinning():
                 tested.wait()
@@ -135,7 +135,7 @@ def everything(names: list[str], scale: float, seed: int, workers: int) -> dict[
     with ThreadPoolExecutor(beside + len(tests)) as pool:
         jobs = [pool.submit(busy) for _ in range(beside)]
         try:
-            for done in [pool.submit(told, *some) for some in shares(tests, scale)]:
+            for done in [pool.submit(run_and_add, *cases) for cases in shares(tests, scale)]:
                 done.result()
         finally:
             tested.set()
@@ -153,18 +153,18 @@ def main() -> int:
     parser.add_argument("--count", type=int)
     parser.add_argument("--report", type=Path, help="Write the findings of --count cases to this file.")
     parser.add_argument("--workers", type=int, default=2, help="Processes at a time, where no tests are.")
-    given = parser.parse_args()
-    names = given.only.split(",")
+    arguments = parser.parse_args()
+    names = arguments.only.split(",")
     if unknown := set(names) - set(PARTS):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
-    begun = time.monotonic()
-    if given.count is not None:
-        found = {names[0]: in_this_process(names[0], given.seed, given.first, given.count)}
-        if given.report:
-            given.report.write_text(json.dumps(found[names[0]].as_object()))
+    start = time.monotonic()
+    if arguments.count is not None:
+        found = {names[0]: in_this_process(names[0], arguments.seed, arguments.first, arguments.count)}
+        if arguments.report:
+            arguments.report.write_text(json.dumps(found[names[0]].as_object()))
             return 0
     else:
-        found = everything(names, given.scale, given.seed, given.workers)
+        found = run_parts(names, arguments.scale, arguments.seed, arguments.workers)
     faults = 0
     for name, findings in found.items():
         print(f"{name:13} {findings}")
@@ -175,7 +175,7 @@ def main() -> int:
         count for name in INPUTS if name in found for kind, count in found[name].counts.items()
         if kind in ("expressions", "valid scenarios", "damaged scenarios", "command lines", "damaged files")
     )  # fmt: skip
-    print(f"{inputs:,} fuzzed inputs, {faults} faults, {(time.monotonic() - begun) / 60:.1f} minutes")
+    print(f"{inputs:,} fuzzed inputs, {faults} faults, {(time.monotonic() - start) / 60:.1f} minutes")
     return int(faults > 0)
 
 

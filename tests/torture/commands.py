@@ -1,4 +1,4 @@
-"""Command lines: any words in any order end with an exit code and a sentence, never with a traceback."""
+"""Command lines: any words in any order end with an exit code and a message, never with a traceback."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ LISTS = ("schemes", "problems", "gradients", "schemas", "observables")
 
 
 def words(chance: random.Random) -> list[str]:
-    """What stands after ``livens``."""
+    """Return the arguments of a command line."""
     command = chance.choice((*QUICK, *LONG))
     found = [command]
     if command == "list":
@@ -95,7 +95,7 @@ def words(chance: random.Random) -> list[str]:
 
 
 def limit(arguments: list[str]) -> float:
-    """How many seconds may pass: more where much is asked for, the simple tier or all schemes for all problems."""
+    """Return the time limit in seconds: longer for the reference tier, and for all schemes of all problems."""
     return 20.0 if "reference" in arguments or (arguments[0] == "list" and "--json" in arguments) else 2.0
 
 
@@ -108,7 +108,7 @@ def prepare_folder() -> None:
 
 
 def called(command: click.Command, arguments: list[str]) -> int:
-    """The exit code of the command, as `livens.cli.main` gives it."""
+    """Return the exit code of a command, as `livens.cli.main`."""
     try:
         command.main(list(arguments), prog_name="livens", standalone_mode=True)
     except SystemExit as end:

@@ -19,7 +19,7 @@ SCHEMES = ("livens-em", "livens-midpoint", "radau-iia-2", "lobatto-iiia-iiib-2",
 
 
 def _slider_crank() -> lv.System:
-    """A crank of length r with its pin at (x, y), and a rod of length l to a slider at (s, 0)."""
+    """Return a slider-crank: crank of length r with its pin at (x, y), rod of length l to a slider at (s, 0)."""
     return lv.System(
         "x y s",
         kinetic=lambda v, k: (k.wheel * (v[0] ** 2 + v[1] ** 2) + k.slider * v[2] ** 2) / 2,
@@ -32,7 +32,7 @@ def _slider_crank() -> lv.System:
 
 
 def _four_bar() -> lv.System:
-    """A crank of length a from the origin, a coupler b, a rocker c to the fixed point (d, 0)."""
+    """Return a four-bar linkage: crank of length a at the origin, coupler b, rocker c to the fixed point (d, 0)."""
     return lv.System(
         "x y u w",
         kinetic=lambda v, k: (k.wheel * (v[0] ** 2 + v[1] ** 2) + k.slider * (v[2] ** 2 + v[3] ** 2)) / 2,
@@ -51,7 +51,7 @@ def prepared(kind: str, scheme: str) -> lv.run.prepare.Prepared:
 
 
 def linkage(chance: random.Random, kind: str) -> tuple[dict[str, float], list[float], list[float]]:
-    """Lengths and masses, positions and velocities at the start; how close the branches are varies over decades."""
+    """Return lengths, masses and initial values; the distance of the branches varies over decades."""
     margin = 10 ** chance.uniform(-4, -0.3)
     masses = dict(wheel=10 ** chance.uniform(-1, 2), slider=10 ** chance.uniform(-2, 1))
     speed = chance.choice((-1, 1)) * chance.uniform(0.5, 2.0)
@@ -77,7 +77,7 @@ def linkage(chance: random.Random, kind: str) -> tuple[dict[str, float], list[fl
 
 
 def side(kind: str, q: np.ndarray, k: dict[str, float]) -> np.ndarray:
-    """Which branch rows are on, as the sign of this."""
+    """Return numbers whose signs are the branches of rows."""
     if kind == "slider-crank":
         return q[:, 2] - q[:, 0]
     return (q[:, 2] - q[:, 0]) * (q[:, 3]) - (q[:, 3] - q[:, 1]) * (q[:, 2] - k["d"])

@@ -1,4 +1,4 @@
-"""Expressions as scenarios have them: right ones give what Python gives, all others a sentence."""
+"""Expressions of scenarios: valid ones have the value of Python, all others raise an error with a message."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PYTHON = {**FUNCTIONS, **_WAVES, **VALUES, "pi": math.pi, "e": math.e, "__built
 
 
 def expected(text: str) -> float | None:
-    """What Python says, where it says a finite number, and one that rounding leaves alone."""
+    """Return the value of Python if it is finite and not sensitive to round-off; else None."""
     try:
         value = eval(text, _PYTHON)
     except ArithmeticError:

@@ -1,4 +1,4 @@
-"""What a part of the torture has found: counts, extremes and faults, added up over processes."""
+"""Findings of a part of the stress tests: counts, extremes and faults, added over processes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 from livens.errors import LivensError
 
-#: No input may take longer than this, in seconds of the processor.
+#: Time limit of an input, in seconds of processor time.
 LONGEST = 2.0
-#: This many faults are told in full.
-_TOLD = 20
+#: Number of faults that are printed in full.
+_MAX_PRINTED = 20
 
 
 @dataclass
 class Findings:
-    """Numbers of cases by what became of them, the largest of what was measured, and what went wrong."""
+    """Numbers of cases by outcome, largest measured values, and texts of faults."""
 
     counts: Counter[str] = field(default_factory=Counter)
     largest: dict[str, float] = field(default_factory=dict)
@@ -28,24 +28,24 @@ class Findings:
     def measure(self, name: str, value: float) -> None:
         self.largest[name] = max(value, self.largest.get(name, -float("inf")))
 
-    def fault(self, case: object, words: str) -> None:
+    def fault(self, case: object, message: str) -> None:
         self.counts["faults"] += 1
-        if len(self.faults) < _TOLD:
-            self.faults.append(f"case {case}: {words}")
+        if len(self.faults) < _MAX_PRINTED:
+            self.faults.append(f"case {case}: {message}")
 
     @contextlib.contextmanager
     def case(self, number: object, what: object, limit: float = LONGEST):
-        """One input: it may end with a sentence, but with no other exception, and must not take long."""
-        begun = time.process_time()
+        """Test one input: it may raise a `LivensError` with a message, no other exception, and must end in time."""
+        start = time.process_time()
         try:
             yield
         except LivensError as error:
             self.counts["refused"] += 1
             if not str(error):
-                self.fault(number, f"an error without words for {what!r}")
+                self.fault(number, f"an error without a message for {what!r}")
         except Exception:
             self.fault(number, f"{what!r}: {traceback.format_exc(limit=-3)}")
-        taken = time.process_time() - begun
+        taken = time.process_time() - start
         self.measure("longest case in s", taken)
         if taken > limit:
             self.fault(number, f"{taken:.1f} s for {what!r}"[:2000])
@@ -55,7 +55,7 @@ class Findings:
             name: max(part.get(name, -float("inf")) for part in (self.largest, other.largest))
             for name in {**self.largest, **other.largest}
         }
-        return Findings(self.counts + other.counts, largest, [*self.faults, *other.faults][:_TOLD])
+        return Findings(self.counts + other.counts, largest, [*self.faults, *other.faults][:_MAX_PRINTED])
 
     def as_object(self) -> dict[str, Any]:
         return asdict(self) | {"counts": dict(self.counts)}

@@ -1,8 +1,8 @@
-"""kill -9 at random moments: all paces and tiers, with events, controllers, stops, contacts, compressed or not.
+"""SIGKILL at random times: all step controls and tiers, with events, controllers, stops, contacts, compressed or not.
 
-Runs are children of a process that has compiled everything, and each is killed at a moment that is uniform over the
-time a run takes. Files are gone on with, and killed again, until they are complete; then they are compared byte for
-byte with the run that nothing happened to.
+Runs are child processes of a process that has compiled all steps. The times of the signals are uniform over the
+duration of a run. Files are resumed, and the runs killed again, until they are complete; then they are compared byte
+for byte with an undisturbed run.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def radau(**options: Any) -> lv.Result:
 
 @functools.cache
 def steered() -> lv.Multibody:
-    """With a controller that has a state, and a stop that throws back."""
+    """Return a mechanism with a controller that has a state, and a joint stop with restitution."""
     mb = lv.Multibody(planar=True)
     hinge = mb.revolute("hinge", mb.ground, mb.rod("arm", a=[0, 0], b=[1, 0], mass=1.0), at=[0, 0])
 
@@ -103,7 +103,7 @@ def assembled(**options: Any) -> lv.Result:
     return lv.simulate(problem("double-four-bar"), h=1e-3, t_end=0.1, tier="assembled", **options)
 
 
-#: Each with whether it is run with events, and the model that its file must be given, if it is not of a ready problem.
+#: Runs, with a flag for events, and the model to resume with; None for built-in problems.
 PACES = {
     equal: (True, oscillator),
     controlled: (True, oscillator),
@@ -120,12 +120,14 @@ PACES = {
 
 @functools.cache
 def undisturbed(pace: Any, every: int) -> lv.Result:
-    """The run that nothing happens to, in memory."""
+    """Return the undisturbed run, in memory."""
     return pace(every=every, events=EVENTS if PACES[pace][0] else ())
 
 
-def go(pace: Any, path: Path, chunk: int, every: int, compress: bool, events: bool, sync: bool) -> lv.Result:
-    """Begin a run, or go on with it if its file is there; in a process of its own, which it changes."""
+def start_or_resume(
+    pace: Any, path: Path, chunk: int, every: int, compress: bool, events: bool, sync: bool
+) -> lv.Result:
+    """Start a run, or resume it if its file exists; global settings of the process are changed."""
     if not sync:  # the machine does not fail here, and waiting for its disk takes most of the time
         os.fsync = lambda descriptor: None  # type: ignore[assignment]
     recorder.COMMIT_INTERVAL, recorder.MAX_IO_SHARE, recorder.FLUSH_BYTES = 0.0, math.inf, 1
@@ -137,7 +139,7 @@ def go(pace: Any, path: Path, chunk: int, every: int, compress: bool, events: bo
 
 
 def in_a_child(job: Any, kill_after: float | None) -> int:
-    """Do a job in a process of its own and kill it after so many seconds; its exit code."""
+    """Run a job in a child process, kill it after some seconds, and return its exit code."""
     pid = os.fork()
     if not pid:
         code = 1
@@ -157,9 +159,9 @@ def in_a_child(job: Any, kill_after: float | None) -> int:
 
 
 def differences(file: lv.Result, whole: lv.Result) -> list[str]:
-    """In which respects a file is not the beginning of a run; all of it, if it is complete."""
+    """Return the quantities in which a file differs from the first rows of a run; from all, if it is complete."""
     rows = len(file)
-    found = [
+    differing = [
         name
         for name in whole.stored
         if getattr(file, name).tobytes() != np.ascontiguousarray(getattr(whole, name)[:rows]).tobytes()
@@ -173,12 +175,12 @@ def differences(file: lv.Result, whole: lv.Result) -> list[str]:
             iterations=(file.statistics.newton_iterations, whole.statistics.newton_iterations),
             steps=(file.statistics.steps, whole.statistics.steps),
         )
-        found += [name for name, (one, other) in pairs.items() if one != other]
-    return found
+        differing += [name for name, (value, other) in pairs.items() if value != other]
+    return differing
 
 
 def run(seed: int, first: int, count: int) -> Findings:
-    """`count` kills."""
+    """Kill runs `count` times."""
     findings, chance = Findings(), random.Random(f"kills {seed} {first}")
     kills = files = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -187,20 +189,20 @@ def run(seed: int, first: int, count: int) -> Findings:
             every, compress = chance.choice((1, 7)), chance.random() < 0.4
             how = dict(chunk=chance.choice((5, 23, 97)), every=every, compress=compress, events=PACES[pace][0])
             how["sync"] = chance.random() < 0.2
-            job = functools.partial(go, pace, **how)
+            job = functools.partial(start_or_resume, pace, **how)
             whole, path = undisturbed(pace, every), Path(folder) / f"{files}.h5"
             files += 1
-            begun = time.monotonic()
+            start = time.monotonic()
             if in_a_child(functools.partial(job, Path(folder) / "whole.h5"), None) != DONE:
                 findings.fault(files, f"{pace.__name__} {how} does not run")
                 break
             (Path(folder) / "whole.h5").unlink()
-            length, resumed = time.monotonic() - begun, 0
+            length, resumed = time.monotonic() - start, 0
             for _ in range(60):
-                there = path.exists()
+                file_exists = path.exists()
                 code = in_a_child(functools.partial(job, path), chance.uniform(0.0, 1.2 * length))
                 kills += code == KILLED
-                resumed += there and code == KILLED
+                resumed += file_exists and code == KILLED
                 if code not in (KILLED, DONE):
                     findings.fault(files, f"{pace.__name__} {how}: exit code {code}")
                 if path.exists():
@@ -214,7 +216,7 @@ def run(seed: int, first: int, count: int) -> Findings:
             findings.counts["kills while resuming"] += resumed
             if not path.exists() or lv.load(path).status != "complete":
                 if in_a_child(functools.partial(job, path), None) != DONE:
-                    findings.fault(files, f"{pace.__name__} {how} cannot be gone on with")
+                    findings.fault(files, f"{pace.__name__} {how} cannot be resumed")
                 elif wrong := differences(lv.load(path), whole):
                     findings.fault(files, f"{pace.__name__} {how}: {', '.join(wrong)} differ at the end")
             findings.counts[f"files with {pace.__name__} steps"] += 1

@@ -30,13 +30,13 @@ def peak_mb() -> float:
 
 
 def trend(energy: np.ndarray) -> float:
-    """The mean increment of the energy from row to row, in units of its standard error."""
+    """Return the mean increment of the energy from row to row, in units of its standard error."""
     increments = np.diff(energy)
     return float(increments.mean() / (increments.std(ddof=1) / np.sqrt(len(increments))))
 
 
 def run(seed: int, first: int, count: int) -> Findings:
-    """`count` steps of the simple pendulum."""
+    """Take `count` steps of the simple pendulum."""
     findings, problem = Findings(), lv.problems.load("simple-pendulum")
     h, every = problem.h, max(1, count // ROWS)
     lv.simulate(problem, h=h, t_end=h * 20_000, every=10)

@@ -13,7 +13,7 @@ import numpy as np
 import livens as lv
 from torture.findings import Findings
 
-#: A damaged file is also gone on with, one in so many times.
+#: One in this number of damaged files is resumed.
 _RESUME_ONE_IN = 25
 _LONGER = 0.04
 
@@ -43,7 +43,7 @@ FILES = {
 
 
 def contents(run: lv.Result, names: list[str]) -> dict[str, bytes]:
-    """All that livens reads from a file, to compare."""
+    """Return all data that livens reads from a file."""
     about = [run.status, run.message, run.summary, run.info.h, run.info.t_end, run.info.scheme, run.info.parameters]
     return {"about": repr((*about, run.events)).encode()} | {
         name: np.ascontiguousarray(getattr(run, name)).tobytes() for name in names
@@ -92,7 +92,7 @@ def run(seed: int, first: int, count: int) -> Findings:
             with findings.case(number, f"damaged file '{name}'"):
                 if chance.randrange(_RESUME_ONE_IN) == 0:
                     found, wanted = contents(_resumed(name, path), [*longer[name]][1:]), longer[name]
-                    findings.counts["gone on with"] += 1
+                    findings.counts["resumed"] += 1
                 else:
                     read = lv.load(path)
                     some = chance.sample(list(read.stored), 2)

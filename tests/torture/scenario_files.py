@@ -1,4 +1,4 @@
-"""Scenarios: damaged ones are refused with a sentence or used; valid ones with any numbers get to their first step."""
+"""Scenarios: damaged ones run or raise an error with a message; valid ones with any numbers take their first step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIMIT = 20.0
 
 
 def broken(chance: random.Random) -> str:
-    """A text that is, in all likelihood, no scenario."""
+    """Return a text that is most likely not a scenario."""
     text = chance.choice(BASES)
     lines = text.splitlines(keepends=True)
     match chance.randrange(5):
@@ -45,7 +45,7 @@ def broken(chance: random.Random) -> str:
 
 
 def model(number: int) -> tuple[str, list[str], list[str]]:
-    """The text of a model without its numbers, the names of its coordinates, and the schemes it is run with."""
+    """Return the text of a model without its numbers, the names of its coordinates, and its schemes."""
     chance = random.Random(f"model {number}")
     names = ["x", "y", "z"][: chance.randint(1, 3)]
     squares = " + ".join(f"v_{name}**2" for name in names)
@@ -70,7 +70,7 @@ def model(number: int) -> tuple[str, list[str], list[str]]:
 
 
 def valid(chance: random.Random, number: int) -> str:
-    """A scenario that nothing is wrong with; numbers of all sizes."""
+    """Return a valid scenario with numbers of all sizes."""
     which = chance.randrange(MODELS) if chance.random() < 0.1 else number // IN_A_ROW % MODELS
     text, names, schemes = model(which)
     size = lambda: f"{chance.uniform(0.1, 9.9):.{chance.randint(1, 12)}f}e{chance.randint(-3, 3)}"  # noqa: E731
@@ -87,7 +87,7 @@ def valid(chance: random.Random, number: int) -> str:
 
 
 def run(seed: int, first: int, count: int) -> Findings:
-    """Damaged scenarios."""
+    """Test damaged scenarios."""
     findings = Findings()
     for number in range(first, first + count):
         chance = random.Random(f"scenario {seed} {number}")
@@ -104,7 +104,7 @@ def run(seed: int, first: int, count: int) -> Findings:
 
 
 def run_valid(seed: int, first: int, count: int) -> Findings:
-    """Valid scenarios, up to their first step."""
+    """Test valid scenarios up to their first step."""
     findings, known = Findings(), set()
     for number in range(first, first + count):
         chance = random.Random(f"valid {seed} {number}")

@@ -57,7 +57,7 @@ PIECES = (
 
 
 def expression(chance: random.Random, names: tuple[str, ...], depth: int = 4) -> str:
-    """One that the grammar allows."""
+    """Return an expression of the grammar."""
     if depth == 0 or chance.random() < 0.2:
         return chance.choice((*NUMBERS, *names, *names))
     inner = lambda: expression(chance, names, depth - 1)  # noqa: E731
@@ -74,7 +74,7 @@ def expression(chance: random.Random, names: tuple[str, ...], depth: int = 4) ->
 
 
 def damaged(chance: random.Random, text: str, most: int = 4) -> str:
-    """A text with pieces put in, left out, doubled or exchanged."""
+    """Return a text with pieces inserted, removed, doubled or exchanged."""
     for _ in range(chance.randint(1, most)):
         first = chance.randrange(len(text) + 1)
         last = min(len(text), first + chance.choice((1, 1, 2, 5, 20)))
@@ -94,7 +94,7 @@ def damaged(chance: random.Random, text: str, most: int = 4) -> str:
 
 
 def nonsense(chance: random.Random) -> str:
-    """Pieces in any order; now and then very many, or very deep."""
+    """Return pieces in random order, sometimes very many or deeply nested."""
     if chance.random() < 0.02:
         piece = chance.choice(("(", "-", "sin(", "1+", "9**", "x*", "[", "not "))
         return piece * chance.choice((50, 500, 5000)) + "1" + chance.choice(("", ")" * 50, ")" * 5000))

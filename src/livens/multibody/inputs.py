@@ -222,7 +222,7 @@ def register_angle_branches(system: System, uses: Sequence[tuple[Joint, Element,
         start = _parameter_slice(element.parameters, parameter, offset).start
         starts.setdefault(joint.name, []).append(start)
         if joint.name not in angles:  # the axes are parameters: models with other axes share this expression
-            known = element.parameters.unpack_symbols(k[offset : offset + element.parameters.size])
+            known: dict[str, Any] = element.parameters.unpack_symbols(k[offset : offset + element.parameters.size])
             number = parameter.removeprefix("angle_branch")  # of the joint, in elements of several joints
             axis_a, axis_b = (np.asarray(known.get(f"{name}{number}", joint.parameters[name])) for name in "AB")
             local_q = m.from_casadi(q[[coordinate_index[str(c)] for c in joint.coordinates]])

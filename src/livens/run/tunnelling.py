@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from livens.engine.stepper import StepChunk
 from livens.errors import LivensWarning
-from livens.multibody.contacts.checks import SweptPair
+
+if TYPE_CHECKING:
+    from livens.multibody.contacts.checks import SweptPair
 
 
 class TunnellingMonitor:

@@ -32,10 +32,10 @@ def relaxation_factors(relaxation: object) -> list[tuple[float, float]]:
     for name, factors in requested.items():
         if name not in _RELAXED:
             raise InputError(f"relaxation applies to {' and '.join(_RELAXED)}, got '{name}'")
-        is_number = isinstance(factors, np.ndarray) and not factors.ndim
-        if isinstance(factors, str) or is_number or not isinstance(factors, (Sequence, np.ndarray)):
+        values = factors.tolist() if isinstance(factors, np.ndarray) else factors
+        if isinstance(values, str) or not isinstance(values, Sequence):
             raise InputError(f"relaxation of {name} must be a sequence of factors, got {factors!r}")
-        sequences[name] = [check_positive("a factor in relaxation", factor) for factor in factors]
+        sequences[name] = [check_positive("a factor in relaxation", value) for value in values]
     count = max(map(len, sequences.values()), default=0)
     if any(len(factors) != count for factors in sequences.values()):
         raise InputError(f"relaxation of inputs and t_end needs as many factors of each, got {relaxation!r}")

@@ -14,7 +14,8 @@ from livens.schemes.discretization.element_step import ElementEquations
 ELEMENTWISE = [
     "livens-em", "livens-em-reduced", "livens-em-full", "livens-em:mean-value", "livens-midpoint", "livens-variational",
     "hamilton-midpoint", "hamilton-em",
-    "ggl-variational", "ggl-classic", "ggl-em", "symplectic-euler", "rattle", "shake", "lobatto-iiia-iiib-3",
+    "ggl-variational", "ggl-variational-adjoint", "ggl-variational-symmetric", "galerkin-variational-2",
+    "ggl-classic", "ggl-em", "symplectic-euler", "rattle", "shake", "lobatto-iiia-iiib-3",
     "murua-2", "murua-ggl-2", "radau-iia-2", "lobatto-iiic-3",
 ]  # fmt: skip
 

@@ -165,14 +165,6 @@ def balance_body(b: F64Array, hh: float) -> None:
 
 
 @lowered
-def clear_loads(b: F64Array) -> None:
-    """Clear the reduced loads of one body."""
-    zero = make_quad(0.0, 0.0, 0.0)
-    store_quad(b, C1, zero)
-    store_quad(b, C2, zero)
-
-
-@lowered
 def _rotation_column(alpha: Quad, f2: float, e: Quad, component: float) -> Quad:
     """Return a column of the Cayley map of 2 alpha."""
     return (e + cross(alpha, e) + alpha * component) * f2 - e
@@ -200,4 +192,5 @@ def linearize_body(b: F64Array) -> None:
     set_matrix(b + A11, e0 * mass, e1 * mass, e2 * mass)
     set_matrix(b + A12, zero, zero, zero)
     set_matrix(b + A21, zero, zero, zero)
-    clear_loads(b)
+    store_quad(b, C1, zero)
+    store_quad(b, C2, zero)

@@ -24,7 +24,7 @@ from livens.engine.trees.elimination import (
     load_body,
     transmit_wrench,
 )
-from livens.engine.trees.forces import add_force_work, add_wrenches, add_wrenches_and_blocks, begin_forces
+from livens.engine.trees.forces import add_force_work, add_wrenches_and_blocks, begin_forces
 from livens.engine.trees.laws import add_work, begin_laws
 from livens.engine.trees.monitor import MONITOR_WIDTH, monitor_state
 from livens.engine.trees.records import (
@@ -55,7 +55,7 @@ from livens.engine.trees.records import (
     X,
     Y,
 )
-from livens.engine.trees.residual import balance_body, begin_step, clear_loads, linearize_body, move_body
+from livens.engine.trees.residual import balance_body, begin_step, linearize_body, move_body
 from livens.engine.trees.vectors import add_to, cross, dot, mul, mul_transposed, set_matrix, set_product
 
 #: Maximum number of Newton iterations of a step.
@@ -64,8 +64,6 @@ MAX_ITERATIONS = 25
 TOLERANCE = 1e-17
 #: Largest correction, relative to the largest unknown, that may be round-off if it does not decrease any more.
 ROUNDOFF_CORRECTION = 1e-9
-#: Largest correction after which the factors are kept for the next iteration, in rad or m.
-KEPT_FACTORS_CORRECTION = 3e-6
 #: Correction above which Newton's method has failed, and largest correction of the damped iteration, in rad or m.
 DIVERGED_CORRECTION, MAX_DAMPED_CORRECTION = 1e6, 0.3
 
@@ -141,32 +139,20 @@ def _largest_unknown(t: TreeArrays) -> float:
 def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
     """Solve one step by Newton's method with exact derivatives; return the number of iterations, or -1.
 
-    After a small correction, the factors are kept for the next iteration. The iteration stops if the estimated error of
-    the next iterate is at round-off: it is quadratic in the correction, or the correction times the distance from the
-    unknowns of the factors.
+    The iteration stops if the estimated error of the next iterate, quadratic in the correction, is at round-off.
     """
-    hh, previous, distance = 0.25 * h * h, 0.0, 0.0
+    hh, previous = 0.25 * h * h, 0.0
     for iteration in range(1, MAX_ITERATIONS + 1):
-        keeps_factors = iteration > 1 and distance < KEPT_FACTORS_CORRECTION and t.n_closures == 0
         for i in range(t.n_driven):
             b = t.records + i * STRIDE
             move_body(t, i)
             balance_body(b, hh)
-            if keeps_factors:
-                clear_loads(b)
-            else:
-                linearize_body(b)
-        if keeps_factors:
-            add_wrenches(t)
-            for i in range(t.n_driven - 1, -1, -1):
-                transmit_wrench(t, i, h)
-                load_body(t, i, 1.0)
-        else:
-            add_wrenches_and_blocks(t)
-            add_closures(t, True)
-            for i in range(t.n_driven - 1, -1, -1):
-                transmit_wrench(t, i, h)
-                eliminate_body(t, i)
+            linearize_body(b)
+        add_wrenches_and_blocks(t)
+        add_closures(t, True)
+        for i in range(t.n_driven - 1, -1, -1):
+            transmit_wrench(t, i, h)
+            eliminate_body(t, i)
         if t.n_closures > 0:
             for i in range(t.n_driven):
                 correct_body(t, i, 1.0)
@@ -190,13 +176,10 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
         if iteration > 1 and correction < 0.1 * previous:
             constant = min(correction / (previous * previous), 100.0) + 1.0
         scale = 1.0 + _largest_unknown(t)
-        distance = max(distance, correction) if keeps_factors else correction
         if part == 1.0 and (
-            constant * distance * correction < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale
+            constant * correction * correction < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale
         ):
             return iteration
-        if keeps_factors and correction > 0.01 * previous:
-            distance = 1.0  # new factors
         if iteration > 1 and correction < ROUNDOFF_CORRECTION * scale and correction > 0.1 * previous:
             return iteration  # round-off
         previous = correction

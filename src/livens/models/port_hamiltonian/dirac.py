@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.validation import check_array, check_vector
-
-if TYPE_CHECKING:
-    from livens.models.port_hamiltonian.model import PortHamiltonian
 
 #: Default tolerance of membership, relative to the magnitude of the terms.
 _TOLERANCE = 1e-12
@@ -94,6 +92,8 @@ class DiracStructure:
     """
 
     def __init__(self, model: PortHamiltonian) -> None:
+        if not isinstance(model, PortHamiltonian):
+            raise InputError(f"model must be a port-Hamiltonian system, got {type(model).__name__}")
         self.model = model
         s, d = model.structure, model.descriptor
         arguments = [s.x, s.t, s.k]

@@ -13,7 +13,7 @@ _MIN_VOLUME_FRACTION = 1e-9
 
 
 def mesh_inertia(solid: TriangleMesh, method: str = "exact") -> tuple[LinkInertia, bool]:
-    """Return the inertia of a mesh of unit density, and True if its faces are consistent.
+    """Return the inertia of a mesh of unit density, and True if it is that of the volume inside consistent faces.
 
     Methods are those of MuJoCo. The volume is a sum of tetrahedra from an inner point to each triangle: with signs
     ("exact"), or as absolute values ("legacy"), which overestimates concave meshes. "convex" is the convex hull, and
@@ -41,7 +41,7 @@ def mesh_inertia(solid: TriangleMesh, method: str = "exact") -> tuple[LinkInerti
     # tetrahedron with a vertex at the origin: integral x x^T dV = V/20 (sum x_i x_i^T + s s^T), s = sum x_i
     vertices = [moved[:, 0], moved[:, 1], moved[:, 2], moved.sum(axis=1)]
     squares = sum((np.einsum("n,ni,nj->ij", volumes, x, x) for x in vertices), np.zeros((3, 3))) / 20
-    is_consistent = bool(signed.sum() > 0.999 * np.abs(signed).sum()) or method != "exact"
+    is_consistent = bool(signed.sum() > 0.999 * np.abs(signed).sum()) or method == "convex"
     return LinkInertia(total, centre, np.trace(squares) * np.eye(3) - squares), is_consistent
 
 

@@ -185,9 +185,14 @@ class Geoms:
                 inertia, is_consistent = mesh_inertia(solid, method)
             except InputError as error:
                 raise node.error(str(error)) from None
-            if not is_consistent:
+            if not is_consistent and method == "exact":
                 self.notes.append(
                     f"the faces of the mesh '{name}' have inconsistent orientations: its mass is doubtful"
+                )
+            elif not is_consistent:
+                self.notes.append(
+                    f"the mass of the mesh '{name}' is that of MuJoCo's legacy method, not that of its volume; that of "
+                    "MuJoCo has single precision"
                 )
             self._mesh_inertias[name] = inertia
         return self._mesh_inertias[name]

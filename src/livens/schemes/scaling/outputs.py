@@ -20,6 +20,12 @@ class OutputScaling(Scaling):
     reference: float
     exponent: float
 
+    def expression(self, model: Any) -> Expr:
+        raise InputError(
+            f"the scaling {self} needs a mechanical system with constraints or forces; write a function of the state, "
+            "such as scaling=lambda q: ..."
+        )
+
     def for_system(self, system: Any, means: StepMeans) -> Expr:
         if means.multipliers is None:
             raise InputError(f"the scaling {self} is a function of the whole step; use it with step-density:<scheme>")

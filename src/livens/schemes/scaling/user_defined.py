@@ -84,11 +84,22 @@ class Curvature(Scaling):
 
     uses_acceleration = True
 
+    def expression(self, model: Model) -> Expr:
+        symbols = model.view.symbols
+        state = ca.vertcat(*(symbols[name] for name in model.error_norm_variables))
+        rate = model.vector_field
+        v = rate[: model.n] if isinstance(model, Hamiltonian) else rate
+        return self._of_motion(v, ca.jtimes(v, state, rate))
+
+    def _of_motion(self, v: Expr, a: Expr) -> Expr:
+        """Return g of a velocity and an acceleration."""
+        rate2 = ca.sumsqr(a) / (ca.sumsqr(v) + self.min_speed**2)
+        return (rate2 + self.min_rate**2) ** (-self.exponent / 2)
+
     def for_system(self, system: Any, means: StepMeans) -> Expr:
         if means.acceleration is None:
             raise InputError(f"the scaling {self} is a function of the whole step; use it with step-density:<scheme>")
-        rate2 = ca.sumsqr(means.acceleration) / (ca.sumsqr(means.v) + self.min_speed**2)
-        return (rate2 + self.min_rate**2) ** (-self.exponent / 2)
+        return self._of_motion(means.v, means.acceleration)
 
     def __str__(self) -> str:
         return f"curvature({self.min_speed:g}, {self.min_rate:g}, exponent={self.exponent:g})"

@@ -1,8 +1,8 @@
-"""A process that has imported what the tests need of others, and runs tests in children: that saves most of the time.
+"""Process that has imported the dependencies of the tests, and runs tests in child processes.
 
-Reads one JSON object per line from standard input: the folder of the copy, the tests, in which order, and how long one
-of them may take. Answers with one that says which tests failed, or which one did not come to an end. When its input
-ends, for whatever reason, nothing is left behind: no process, and no copy.
+Each line of standard input is a JSON object: folder of the copy, tests, their order and their time limits. Each line of
+standard output is a JSON object with the failed tests, or the test that did not end. At the end of its input the
+process terminates all child processes and removes the copy.
 """
 
 from __future__ import annotations
@@ -23,65 +23,66 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-#: What is imported once. Nothing of the package itself, as in every child another place of it is wrong, and no plugins
-#: of pytest, which have to be rewritten.
-_OTHERS = (
+#: Modules that are imported once: none of the package, which is mutated in child processes, and no plugins of pytest,
+#: whose assertions are rewritten.
+_DEPENDENCIES = (
     "numpy", "numpy.testing", "casadi", "scipy.integrate", "scipy.optimize", "scipy.sparse.linalg", "h5py", "yaml",
     "llvmlite.binding", "_pytest.config", "typer.testing", "rich.progress", "xarray", "pandas", "hypothesis.strategies",
 )  # fmt: skip
-_ENDS_WITH_PARENT, _TAKES_ORPHANS = 1, 36
+#: Options of `prctl`: signal at the end of the parent process, and adoption of orphaned processes.
+_PARENT_DEATH_SIGNAL, _CHILD_SUBREAPER = 1, 36
 
 
-def _ask(option: int, value: int) -> None:
-    """Ask the system that processes end with their parents, where it can be asked."""
+def _set_process_option(option: int, value: int) -> None:
+    """Set an option of the process on Linux; elsewhere nothing is done."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-class Teller:
-    """What the tests do, told through a pipe while they do it: a plugin of pytest."""
+class EventPlugin:
+    """Plugin of pytest that writes events of the tests to a pipe."""
 
     def __init__(self, pipe: int, job: dict[str, Any]) -> None:
-        self._pipe, self._places = pipe, {name: i for i, name in enumerate(job["order"])}
-        self._word = job["word"]
+        self._pipe, self._positions = pipe, {name: i for i, name in enumerate(job["order"])}
+        self._name_part = job["word"]
         self._source = str(Path(job["folder"]) / "src" / "livens") + os.sep if job["trace"] else ""
         self._codes: dict[int, Any] = {}
-        self._begun = 0.0
+        self._start = 0.0
 
-    def _tell(self, **what: Any) -> None:
-        line = (json.dumps(what) + "\n").encode()
+    def _write(self, **event: Any) -> None:
+        line = (json.dumps(event) + "\n").encode()
         while line:
             line = line[os.write(self._pipe, line) :]
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Those that are known first, then those whose names contain a word."""
-        last = len(self._places)
-        items.sort(key=lambda item: (self._places.get(item.nodeid, last), self._word not in item.nodeid))
+        """Sort the tests: known ones first, then those whose names contain the given word."""
+        last = len(self._positions)
+        items.sort(key=lambda item: (self._positions.get(item.nodeid, last), self._name_part not in item.nodeid))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        self._tell(test=nodeid)
+        self._write(test=nodeid)
         self._codes.clear()
-        self._begun = self._seconds()
+        self._start = self._seconds()
         if self._source:
-            sys.settrace(self._came_by)
+            sys.settrace(self._record_call)
 
-    def _came_by(self, frame: FrameType, event: str, argument: object) -> None:
+    def _record_call(self, frame: FrameType, event: str, argument: object) -> None:
         self._codes[id(frame.f_code)] = frame.f_code
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         sys.settrace(None) if self._source else None
-        size, here = len(self._source), self._source
-        codes = [code for code in self._codes.values() if here and code.co_filename.startswith(here)]
+        size, folder = len(self._source), self._source
+        codes = [code for code in self._codes.values() if folder and code.co_filename.startswith(folder)]
         functions = sorted({f"{code.co_filename[size:]} {code.co_qualname}" for code in codes})
-        self._tell(test=nodeid, seconds=self._seconds() - self._begun, functions=functions)
+        self._write(test=nodeid, seconds=self._seconds() - self._start, functions=functions)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.failed:
-            self._tell(test=report.nodeid, failed=self._reason(report))
+            self._write(test=report.nodeid, failed=self._reason(report))
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
-            self._tell(test=report.nodeid, failed=self._reason(report))
+            self._write(test=report.nodeid, failed=self._reason(report))
 
     @staticmethod
     def _reason(report: Any) -> str:
@@ -91,16 +92,16 @@ class Teller:
 
     @staticmethod
     def _seconds() -> float:
-        """Of the processor, so that it is the same on a busy machine."""
+        """Return the processor time, which does not depend on the load of the machine."""
         times = os.times()
         return times.user + times.system + times.children_user + times.children_system
 
 
 def child(job: dict[str, Any], log: int, pipe: int) -> int:
-    """Run tests in a copy of the project, as a process that was started there would."""
+    """Run tests in a copy of the project, in the environment of a new process."""
     os.setsid()
-    _ask(_ENDS_WITH_PARENT, signal.SIGKILL)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the next jobs are not for the tests
+    _set_process_option(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # standard input contains the next jobs
     for stream in (1, 2):
         os.dup2(log, stream)
     folder = Path(job["folder"])
@@ -113,28 +114,28 @@ def child(job: dict[str, Any], log: int, pipe: int) -> int:
         sys.dont_write_bytecode = True
     import pytest
 
-    return int(pytest.main([*job["options"], *job["tests"]], plugins=[Teller(pipe, job)]))
+    return int(pytest.main([*job["options"], *job["tests"]], plugins=[EventPlugin(pipe, job)]))
 
 
 def _end_all(pid: int) -> None:
-    """A child, and whatever the tests have started and left."""
+    """Terminate a child process and all processes that its tests have started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     children = Path(f"/proc/self/task/{os.getpid()}/children")
-    for _ in range(100):  # those of the ones that are killed come next
-        left = [int(word) for word in children.read_text().split()] if children.exists() else []
-        if not left:
+    for _ in range(100):  # children of killed processes follow
+        remaining = [int(word) for word in children.read_text().split()] if children.exists() else []
+        if not remaining:
             return
-        for one in left:
+        for child_pid in remaining:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(one, signal.SIGKILL)
-                os.waitpid(one, 0)
+                os.kill(child_pid, signal.SIGKILL)
+                os.waitpid(child_pid, 0)
 
 
-def answer(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the tests of a job, and follow them."""
+def run_job(job: dict[str, Any]) -> dict[str, Any]:
+    """Run the tests of a job and return their outcome."""
     reading, writing = os.pipe()
-    begun, spent = time.monotonic(), os.times()
+    start, spent = time.monotonic(), os.times()
     with tempfile.TemporaryFile() as log:
         pid = os.fork()
         if not pid:
@@ -150,18 +151,18 @@ def answer(job: dict[str, Any]) -> dict[str, Any]:
                         stream.flush()
                 os._exit(code)
         os.close(writing)
-        found = _followed(pid, reading, job)
+        outcome = _follow(pid, reading, job)
         os.close(reading)
         _end_all(pid)
         log.seek(0)
         text = log.read().decode(errors="replace")
     now = os.times()
     seconds = now.children_user + now.children_system - spent.children_user - spent.children_system
-    return {**found, "text": text[-2000:], "wall": time.monotonic() - begun, "seconds": seconds}
+    return {**outcome, "text": text[-2000:], "wall": time.monotonic() - start, "seconds": seconds}
 
 
-def _followed(pid: int, reading: int, job: dict[str, Any]) -> dict[str, Any]:
-    """The exit code, or the test that takes too long; what failed, and what was learned of each test."""
+def _follow(pid: int, reading: int, job: dict[str, Any]) -> dict[str, Any]:
+    """Return the exit code or the test that exceeds its limit, the failed tests, and the record of each test."""
     failed: dict[str, str] = {}
     tests: dict[str, tuple[float, list[str]]] = {}
     walls: dict[str, float] = {}
@@ -172,22 +173,22 @@ def _followed(pid: int, reading: int, job: dict[str, Any]) -> dict[str, Any]:
         if ended:
             code = os.waitstatus_to_exitcode(status)
         ready = select.select([reading, 0], [], [], 0 if ended else 0.05)[0]
-        if 0 in ready:  # whoever asked is gone
+        if 0 in ready:  # the owner of the process has ended
             _end_all(pid)
             sys.exit(0)
         if ready:
             data = os.read(reading, 1 << 16)
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                told = json.loads(line)
-                if "failed" in told:
-                    failed.setdefault(told["test"], told["failed"])
-                elif "seconds" in told:
-                    tests[told["test"]] = told["seconds"], told["functions"]
-                    walls[told["test"]] = time.monotonic() - since
+                event = json.loads(line)
+                if "failed" in event:
+                    failed.setdefault(event["test"], event["failed"])
+                elif "seconds" in event:
+                    tests[event["test"]] = event["seconds"], event["functions"]
+                    walls[event["test"]] = time.monotonic() - since
                     test, since = "", time.monotonic()
                 else:
-                    test, since = told["test"], time.monotonic()
+                    test, since = event["test"], time.monotonic()
             if data:
                 continue
         if code is not None:
@@ -204,13 +205,13 @@ def _followed(pid: int, reading: int, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    _ask(_TAKES_ORPHANS, 1)
-    for name in _OTHERS:
+    _set_process_option(_CHILD_SUBREAPER, 1)
+    for name in _DEPENDENCIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     try:
         while line := sys.stdin.buffer.raw.readline():
-            print(json.dumps(answer(json.loads(line))), flush=True)
+            print(json.dumps(run_job(json.loads(line))), flush=True)
     finally:
         shutil.rmtree(sys.argv[1], ignore_errors=True)
 
