@@ -516,7 +516,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.mobility import mobility_report
 
         return dataclasses.replace(
-            mobility_report(self.system, self.assembly, self.connections), import_warnings=tuple(self.import_warnings)
+            mobility_report(self.system, self.assembly, self.connections),
+            import_warnings=tuple(self.import_warnings),
+            drives=tuple(drive.name for drive, _ in self._drives),
         )
 
     def equilibrium(self, *, load_steps: int | None = None, t: float = 0.0) -> Equilibrium:

@@ -144,6 +144,8 @@ class Plan:
             chosen_scheme = chosen_scheme.with_error_control()
             schemes.check_compatible(chosen_scheme, model)
         estimate_h0 = h is None and isinstance(control, StepControl) and control.has_tolerance
+        if h is None and not estimate_h0:
+            raise InputError(_missing_h(chosen_scheme))
         step = _INITIAL_H_FRACTION * abs(end - begin) or 1.0 if estimate_h0 else check_positive("h", h)
         changes = {} if parameters is None else parameters
         if not isinstance(changes, Mapping):
@@ -373,6 +375,12 @@ def _reversible(scheme: Scheme, tolerance: PerVariable | None, control: Any) -> 
             "h= and scaling="
         )
     return scheme if scheme.fictive else schemes.get(f"step-density:{scheme.name}")
+
+
+def _missing_h(scheme: Scheme) -> str:
+    """Return the message for a run without a step size."""
+    message = "h is missing: give a number, the step size in seconds"
+    return f"{message}, or tolerance=1e-6 for adaptive steps" if scheme.error_order and not scheme.fictive else message
 
 
 def _with_tolerance(control: Any, tolerance: PerVariable | None) -> Any:
