@@ -491,3 +491,10 @@ def test_check_lists_initial_values_that_are_computed():
     assert f"computed, as no value is given: elbow.rate = {rate:.6g}" in str(mb.check())
     mb.initial(elbow, rate=0.0)
     assert not mb.check().computed and "computed" not in str(mb.check())
+
+
+def test_methods_of_later_layers_are_listed_and_suggested():
+    mb = lv.Multibody()
+    assert {"simulate", "check", "rod"} <= set(dir(mb))
+    with pytest.raises(AttributeError, match="did you mean 'simulate'"):
+        getattr(mb, "simulat")  # noqa: B009
