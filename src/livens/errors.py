@@ -103,14 +103,24 @@ class Interrupted(KeyboardInterrupt):
 _MAX_LISTED = 40
 #: Number of levels of nested containers above which an argument is refused.
 _DEEP = 100
+#: Arguments of other codes, and the argument of livens with the same meaning.
+_SYNONYMS = {
+    **dict.fromkeys(("dt", "step", "stepsize", "step_size", "timestep", "max_step"), "h"),
+    **dict.fromkeys(("tol", "rtol", "atol"), "tolerance"),
+    **dict.fromkeys(("tmax", "t_max", "tf", "t_final", "duration", "t_span"), "t_end"),
+    **dict.fromkeys(("method", "integrator", "solver"), "scheme"),
+}
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return ``"; did you mean 'x'?"`` if a known name is close to `name`, otherwise the list of known names.
 
-    Names that begin with an underscore are not suggested.
+    Names that begin with an underscore are not suggested. For ``dt`` and other words of other codes,
+    the argument of the same meaning is suggested.
     """
     names = sorted(name for name in known if not name.startswith("_"))
+    if _SYNONYMS.get(name) in names:
+        return f"; did you mean '{_SYNONYMS[name]}'?"
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"; did you mean '{close[0]}'?"

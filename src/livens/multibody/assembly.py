@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -309,6 +309,34 @@ class Assembly:
             rows = zip(selected, value.tolist(), np.ravel(values).tolist(), strict=True)
             table += [(str(t), target, now) for t, target, now in rows if not isinstance(t.component, Coupling)]
         return table
+
+    def computed_values(self, joints: Iterable[object], mobility: int) -> list[tuple[str, float]]:
+        """Return name and value of joint coordinates and rates that are not zero, not given and not determined.
+
+        Initial values determine the positions, or the velocities, if they are as many as the degrees of freedom.
+        """
+        names_given, table = {str(target) for target in self.targets}, []
+        for names in (("angle", "position"), ("rate", "velocity")):
+            n_given = sum(t.value.size for t in self.targets if t.quantity in names)
+            if not 0 < n_given < mobility:
+                continue
+            for joint in joints:
+                if not isinstance(joint, Joint):
+                    continue
+                for quantity, is_free in zip(names, (joint.joint_type.angle, joint.joint_type.slide), strict=True):
+                    if not is_free or f"{joint.name}.{quantity}" in names_given:
+                        continue
+                    value = self._joint_value(joint, quantity)
+                    if abs(value) > _TARGET_TOL:
+                        table.append((f"{joint.name}.{quantity}", value))
+        return table
+
+    def _joint_value(self, joint: Joint, quantity: str) -> float:
+        index = {name: i for i, name in enumerate(self.system.coordinates)}
+        i = [index[str(name)] for name in joint.coordinates]
+        condition = InitialCondition(joint, quantity, np.zeros(1), False)
+        (value,) = _target_expression(condition, self.position[i], self.velocity[i])
+        return float(np.asarray(value, dtype=float))
 
     # -- ranks --------------------------------------------------------------------------------------------------------
     def generic_configuration(self) -> np.ndarray:

@@ -16,6 +16,8 @@ from livens.scene import html
 
 #: Width of the labels of the report.
 _LABEL_WIDTH = 17
+#: Largest number of computed initial values in the text of a report.
+_MAX_COMPUTED = 6
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class MobilityReport:
     loops: tuple[str, ...] = ()
     #: Import warnings.
     import_warnings: tuple[str, ...] = ()
+    #: Names of the drives, whose constraints are counted like those of joints.
+    drives: tuple[str, ...] = ()
+    #: Initial values that are not zero and not given: name and value of joint coordinates and rates.
+    computed: tuple[tuple[str, float], ...] = ()
 
     @property
     def redundant(self) -> int:
@@ -48,7 +54,11 @@ class MobilityReport:
             f"mobility         {self.mobility} by rank, {self.gruebler_count} by Gruebler's count",
         ]
         if not self.mobility:
-            lines.append("mobility         no motion: as many independent constraints as degrees of freedom")
+            lines.append(
+                f"mobility         the motion is prescribed by {', '.join(self.drives)}"
+                if self.drives
+                else "mobility         no motion: as many independent constraints as degrees of freedom"
+            )
         if self.loops:
             lines.append(f"loops            {len(self.loops)}, closed by {', '.join(self.loops)}")
         if self.rank_at_start < self.rank:
@@ -60,6 +70,10 @@ class MobilityReport:
         lines += [
             f"start            {name} = {reached:.6g} (target {asked:.6g})" for name, asked, reached in self.targets
         ]
+        if self.computed:
+            shown = ", ".join(f"{name} = {value:.6g}" for name, value in self.computed[:_MAX_COMPUTED])
+            more = f" and {len(self.computed) - _MAX_COMPUTED} more" if len(self.computed) > _MAX_COMPUTED else ""
+            lines.append(f"start            computed, as no value is given: {shown}{more}")
         lines += [f"note             {note}" for note in self.import_warnings]
         return "\n".join(lines)
 
@@ -91,6 +105,7 @@ def mobility_report(system: System, assembly: Assembly, joints: Mapping[str, Bod
             dict.fromkeys(name for name, is_involved in zip(owners, involved, strict=True) if is_involved)
         ),
         targets=tuple(assembly.target_report()),
+        computed=tuple(assembly.computed_values(joints.values(), n_twists - rank)),
         loops=tuple(loop_closing_joints(joints)),
     )
 

@@ -516,7 +516,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.mobility import mobility_report
 
         return dataclasses.replace(
-            mobility_report(self.system, self.assembly, self.connections), import_warnings=tuple(self.import_warnings)
+            mobility_report(self.system, self.assembly, self.connections),
+            import_warnings=tuple(self.import_warnings),
+            drives=tuple(drive.name for drive, _ in self._drives),
         )
 
     def equilibrium(self, *, load_steps: int | None = None, t: float = 0.0) -> Equilibrium:
@@ -686,7 +688,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         if name in livens.MULTIBODY_ACCESSORS and name not in vars(type(self)):
             importlib.import_module(f"livens.{livens.MULTIBODY_ACCESSORS[name]}")
             return getattr(self, name)
-        raise AttributeError(f"a Multibody has no '{name}'{suggestion(name, dir(type(self)))}")
+        raise AttributeError(f"a Multibody has no '{name}'{suggestion(name, dir(self))}")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *livens.MULTIBODY_ACCESSORS})
 
     def __repr__(self) -> str:
         name = "" if self.name == "mechanism" else f" {self.name}"

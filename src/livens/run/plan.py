@@ -36,12 +36,10 @@ FUSED_UNKNOWNS = 300
 FUSED_FRAME_UNKNOWNS = 100
 #: Fewest bodies of the tree tier. One or two bodies take less time in a single call of fully unrolled code.
 MIN_TREE_BODIES = 3
-#: Operations per iteration: of a body of a tree, of a body and one column of the Schur complement of closures, of the
-#: kernels of a column, and of an unknown of the fused tier; they are fitted to measured times.
-_TREE_OPERATIONS, _COLUMN_OPERATIONS, _CLOSURE_OPERATIONS, _FUSED_OPERATIONS = 1300, 200, 300, 310
+#: Operations per iteration: of a body of a tree, and of a body and one column of the Schur complement of closures.
 #: The assembled tier takes about twenty times as long as the tree tier for a body: it is preferred if the closures take
 #: longer than ten times as long as the tree.
-_MAX_CLOSURE_SHARE = 10
+_TREE_OPERATIONS, _COLUMN_OPERATIONS, _MAX_CLOSURE_SHARE = 1300, 200, 10
 #: Degrees of freedom of a free body, and largest share of them that is left to the bodies of a tree with closures.
 _FREE_BODY_DOF, _MAX_FREEDOM_SHARE = 6, 0.5
 #: Beam elements have longer code still: fewest invariants of an energy, and fewest such elements, to assemble a model.
@@ -144,6 +142,8 @@ class Plan:
             chosen_scheme = chosen_scheme.with_error_control()
             schemes.check_compatible(chosen_scheme, model)
         estimate_h0 = h is None and isinstance(control, StepControl) and control.has_tolerance
+        if h is None and not estimate_h0:
+            raise InputError(_missing_h(chosen_scheme))
         step = _INITIAL_H_FRACTION * abs(end - begin) or 1.0 if estimate_h0 else check_positive("h", h)
         changes = {} if parameters is None else parameters
         if not isinstance(changes, Mapping):
@@ -332,13 +332,8 @@ class Plan:
             return "no tree tier: fewer than three bodies"
         if not tree.closures:
             return ""
-        if self.tier == "assembled":
-            return f"no tree tier: {_closures(tree)}, too many to eliminate"
-        on_tree, fused = _tree_operations(tree), _FUSED_OPERATIONS * compiled.equations.n_assembled_unknowns
-        return (
-            f"no tree tier: {_closures(tree)}, about {on_tree} operations per iteration on the tree and {fused} in "
-            "fused code"
-        )
+        other = "too many to eliminate" if self.tier == "assembled" else "and the model has few unknowns"
+        return f"no tree tier: {_closures(tree)}, {other}"
 
     def settle_tier(self, compiled: CompiledStep) -> None:
         """Replace the tree tier by another one if redundant constraints were removed from joints of the tree."""
@@ -375,6 +370,12 @@ def _reversible(scheme: Scheme, tolerance: PerVariable | None, control: Any) -> 
     return scheme if scheme.fictive else schemes.get(f"step-density:{scheme.name}")
 
 
+def _missing_h(scheme: Scheme) -> str:
+    """Return the message for a run without a step size."""
+    message = "h is missing: give a number, the step size in seconds"
+    return f"{message}, or tolerance=1e-6 for adaptive steps" if scheme.error_order and not scheme.fictive else message
+
+
 def _with_tolerance(control: Any, tolerance: PerVariable | None) -> Any:
     """Return the step-size control with the tolerance of a run; None without both."""
     if tolerance is None:
@@ -399,10 +400,10 @@ def _taylor_control(scheme: Scheme, h: float | None, control: StepControl | None
 
 
 def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: bool) -> str:
-    """Return the tier for a model and a scheme, unless a feasible tier is requested.
+    """Return the tier for a model and a scheme: by the number of unknowns, unless a feasible tier is requested.
 
-    The choice depends on the numbers of operations and of unknowns, not on the length of the run: single steps, runs
-    and continued runs agree bit for bit.
+    The choice does not depend on the length of the run: single steps, runs and continued runs agree bit for bit. Small
+    models with closures are fused: near singular positions, closures on trees keep fewer digits.
     """
     if requested == "tree":
         reason = compiled_step(model, scheme).tree_or_reason if has_fixed_steps else "it needs fixed steps"
@@ -416,12 +417,10 @@ def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: 
     tree = _tree_of(model, scheme) if requested == "auto" and has_fixed_steps else None
     if tree is not None and not tree.closures:
         return "tree"
-    if requested == "auto" and not large and tree is None:
+    if requested == "auto" and not large:
         return "fused"
     unknowns = compiled_step(model, scheme).equations.n_assembled_unknowns if model.assembly_size else 0
     if requested == "auto":
-        if tree is not None and _is_jointed(tree) and _tree_operations(tree) <= _FUSED_OPERATIONS * unknowns:
-            return "tree" if unknowns <= max_unknowns or _is_mostly_a_tree(tree) else "assembled"
         is_fused = unknowns <= (0 if _has_large_element_graphs(model) else max_unknowns)
         return "fused" if is_fused else "tree" if tree is not None and _is_mostly_a_tree(tree) else "assembled"
     if not unknowns:
@@ -445,19 +444,10 @@ def _is_mostly_a_tree(tree: SpanningTree) -> bool:
 
     The bodies of a beam have no joints: the tree has as many unknowns as free bodies.
     """
-    limit = (1 + _MAX_CLOSURE_SHARE) * len(tree.joints) * _TREE_OPERATIONS
-    return _is_jointed(tree) and _tree_operations(tree) <= limit
-
-
-def _is_jointed(tree: SpanningTree) -> bool:
-    return tree.n_dof <= _MAX_FREEDOM_SHARE * _FREE_BODY_DOF * len(tree.joints)
-
-
-def _tree_operations(tree: SpanningTree) -> int:
-    """Return an estimate of the operations of an iteration on a tree with closures."""
     n_bodies, n_columns = len(tree.joints), tree.n_closure_columns
-    closures = n_columns * (n_bodies * _COLUMN_OPERATIONS + _CLOSURE_OPERATIONS) + n_columns**3 // 2
-    return n_bodies * _TREE_OPERATIONS + closures
+    closures = n_columns * n_bodies * _COLUMN_OPERATIONS + n_columns**3 / 2
+    is_jointed = tree.n_dof <= _MAX_FREEDOM_SHARE * _FREE_BODY_DOF * n_bodies
+    return is_jointed and closures <= _MAX_CLOSURE_SHARE * n_bodies * _TREE_OPERATIONS
 
 
 def _closures(tree: SpanningTree) -> str:

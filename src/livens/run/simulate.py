@@ -282,8 +282,8 @@ def resume(
         HDF5 file of the run.
     t_end : float, optional
         New end time in seconds, not before that of the run. Default: the end time of the run.
-    system : Model, optional
-        Model of the run. Required for user-defined models.
+    system : Model or Multibody, optional
+        Model or mechanism of the run. Required for user-defined models and mechanisms.
     scheme : str or Scheme, optional
         Scheme of the run. Required for user-defined schemes.
     scaling : callable, optional

@@ -38,8 +38,8 @@ def _system(result: Result) -> Any:
         problem = result.problem
         if problem is None:
             raise InputError(
-                "the file does not hold the model, only its trajectory: "
-                "pass the system it was made with, lv.load(file, system=...) or lv.resume(file, system=...)"
+                "the file does not hold the model, only its trajectory: pass the system or mechanism "
+                "it was made with, lv.load(file, system=...) or lv.resume(file, system=...)"
             )
         result._system = problem.model
     return result._system

@@ -459,3 +459,42 @@ def test_a_body_that_is_drawn_by_its_origin():
     assert np.allclose(plate.reference_position, [0.8, 1.5]) and np.allclose(plate.origin.reference_position, [1, 1])
     with pytest.raises(lv.InputError, match="centre"):
         mb.body("other", mass=2, inertia=0.3, centre=[1, 2, 3])
+
+
+def _arm_with_drive(**drive):
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    upper = mb.rod("upper", a=[0, 0, 0], b=[1, 0, 0], mass=1)
+    lower = mb.rod("lower", a=[1, 0, 0], b=[2, 0, 0], mass=1)
+    shoulder = mb.revolute("shoulder", mb.ground, upper, at=upper.a, axis="y")
+    elbow = mb.revolute("elbow", upper, lower, at=lower.a, axis="y")
+    if drive:
+        mb.drive(shoulder, angle=lambda t: t, name="one")
+        mb.drive(elbow, **drive)
+    return mb, shoulder, elbow
+
+
+def test_check_names_the_drives_of_a_mechanism_without_mobility():
+    mb, _, _ = _arm_with_drive(angle=lambda t: 2 * t, name="two")
+    assert mb.check().mobility == 0 and "the motion is prescribed by one, two" in str(mb.check())
+    mb, _, _ = _arm_with_drive(rate=lambda t: 2.0, name="two")
+    assert mb.check().mobility == 0 and mb.check().drives == ("one", "two")
+    mb, _, _ = _arm_with_drive()
+    assert not mb.check().drives and "prescribed" not in str(mb.check())
+
+
+def test_check_lists_initial_values_that_are_computed():
+    mb, shoulder, elbow = _arm_with_drive()
+    assert not mb.check().computed
+    mb.initial(shoulder, rate=1.0)
+    ((name, rate),) = mb.check().computed
+    assert name == "elbow.rate" and rate == pytest.approx(mb.simulate(t_end=0.01)["elbow.rate"][0])
+    assert f"computed, as no value is given: elbow.rate = {rate:.6g}" in str(mb.check())
+    mb.initial(elbow, rate=0.0)
+    assert not mb.check().computed and "computed" not in str(mb.check())
+
+
+def test_methods_of_later_layers_are_listed_and_suggested():
+    mb = lv.Multibody()
+    assert {"simulate", "check", "rod"} <= set(dir(mb))
+    with pytest.raises(AttributeError, match="did you mean 'simulate'"):
+        getattr(mb, "simulat")  # noqa: B009

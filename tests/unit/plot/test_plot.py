@@ -358,6 +358,18 @@ def test_save_all_without_the_model(tmp_path):
         plot.save_all(lv.load(path), tmp_path, ["energy"])
 
 
+def test_the_file_of_a_mechanism_is_read_with_the_mechanism(tmp_path):
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    rod = mb.rod("rod", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    mb.revolute("hinge", mb.ground, rod, at=rod.a, axis="y")
+    run = mb.simulate(t_end=0.1, h=1e-2, out=tmp_path / "mechanism.h5")
+    loaded = lv.load(tmp_path / "mechanism.h5", system=mb)
+    assert np.array_equal(loaded["hinge.angle"], run["hinge.angle"])
+    assert lv.resume(tmp_path / "mechanism.h5", system=mb, t_end=0.2).t[-1] == pytest.approx(0.2)
+    with pytest.raises(lv.InputError, match="system must be the model"):
+        lv.load(tmp_path / "mechanism.h5", system="mechanism")
+
+
 def test_save_all_of_a_run_that_stored_little(tmp_path):
     problem = lv.problems.load("simple-pendulum")
     run = lv.simulate(problem, t_end=0.1, store="q")

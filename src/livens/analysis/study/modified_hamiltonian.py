@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from livens import schemes
 from livens.analysis.study.structure_defects import step_derivative
 from livens.errors import InputError
+from livens.models.descriptor import DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.system import System
 from livens.results.result import Result
@@ -25,10 +26,7 @@ from livens.schemes.core.scheme import Scheme
 from livens.schemes.discretization.phase_space_map import as_hamiltonian
 from livens.schemes.splitting.composition import Composition
 from livens.types import ArrayLike
-from livens.validation import check_integer
-
-if TYPE_CHECKING:
-    from livens.models.descriptor import DescriptorModel
+from livens.validation import check_integer, check_positive
 
 #: Parts of the splittings in the order of their flows: drifts with T and kicks with V, and their fractions of h.
 _SPLITTINGS: dict[str, tuple[tuple[str, float], ...]] = {
@@ -229,6 +227,9 @@ def modified_matrix(
     """
     from scipy.linalg import logm  # slow import
 
+    if not isinstance(model, System | Hamiltonian | DescriptorModel):
+        raise InputError(f"model must be a System, a Hamiltonian or a FirstOrder, got {type(model).__name__}")
+    h = check_positive("h", h)
     n = len(model.coordinates)
     # a nonlinear step has another derivative at another state
     points = np.random.default_rng(3).uniform(0.2, 0.8, (2, 2 * n))

@@ -64,6 +64,8 @@ MAX_ITERATIONS = 25
 TOLERANCE = 1e-17
 #: Largest correction, relative to the largest unknown, that may be round-off if it does not decrease any more.
 ROUNDOFF_CORRECTION = 1e-9
+#: Constant of the quadratic convergence in the first iteration, of a tree and of one with closures, in 1/rad or 1/m.
+QUADRATIC_CONSTANT, CLOSURE_CONSTANT = 10.0, 1e5
 #: Correction above which Newton's method has failed, and largest correction of the damped iteration, in rad or m.
 DIVERGED_CORRECTION, MAX_DAMPED_CORRECTION = 1e6, 0.3
 
@@ -142,6 +144,9 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
     The iteration stops if the estimated error of the next iterate, quadratic in the correction, is at round-off.
     """
     hh, previous = 0.25 * h * h, 0.0
+    default = QUADRATIC_CONSTANT
+    if t.n_closures > 0:
+        default = CLOSURE_CONSTANT
     for iteration in range(1, MAX_ITERATIONS + 1):
         for i in range(t.n_driven):
             b = t.records + i * STRIDE
@@ -172,9 +177,9 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
         apply_correction(t, part)
         apply_multipliers(t, h, part)
         # constant of the quadratic convergence from the last two corrections, where they converge
-        constant = 10.0
+        constant = default
         if iteration > 1 and correction < 0.1 * previous:
-            constant = min(correction / (previous * previous), 100.0) + 1.0
+            constant = min(correction / (previous * previous), 10.0 * default) + 1.0
         scale = 1.0 + _largest_unknown(t)
         if part == 1.0 and (
             constant * correction * correction < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale

@@ -24,7 +24,7 @@ _MAX_JACOBI_STATES = 24
 
 
 class Poisson(PortHamiltonian):
-    """Poisson system ``x' = J(x) grad H(x)`` with the bracket ``{f, g} = grad f . J(x) grad g``.
+    """Poisson system ``x' = J(x) grad H(x)`` with the bracket ``{f, g} = grad f^T J(x) grad g``.
 
     It is a port-Hamiltonian system without dissipation and ports whose structure matrix satisfies the Jacobi identity.
     Casimirs C are constants of every motion, as ``J grad C = 0``. Skew-symmetry, the Jacobi identity (up to 24 states)
@@ -151,7 +151,7 @@ class Poisson(PortHamiltonian):
                 )
 
     def bracket(self, f: Any, g: Any) -> Any:
-        """Return the Poisson bracket ``{f, g} = grad f . J grad g``.
+        """Return the Poisson bracket ``{f, g} = grad f^T J grad g``.
 
         Parameters
         ----------

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from livens.errors import InputError
+from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.validation import check_array, check_vector
-
-if TYPE_CHECKING:
-    from livens.models.port_hamiltonian.model import PortHamiltonian
 
 #: Default tolerance of membership, relative to the magnitude of the terms.
 _TOLERANCE = 1e-12
@@ -57,17 +55,17 @@ class FlowsAndEfforts:
 
     @property
     def stored_power(self) -> np.ndarray:
-        """Rate of the stored energy, ``-e_s . f_s``, in watts."""
+        """Rate of the stored energy, ``-e_s^T f_s``, in watts."""
         return np.asarray(-np.sum(self.e_s * self.f_s, axis=-1))
 
     @property
     def supplied_power(self) -> np.ndarray:
-        """Power supplied by the ports, ``e_p . f_p``, in watts."""
+        """Power supplied by the ports, ``e_p^T f_p``, in watts."""
         return np.asarray(np.sum(self.e_p * self.f_p, axis=-1))
 
     @property
     def dissipated_power(self) -> np.ndarray:
-        """Dissipated power ``-e_d . f_d``, in watts."""
+        """Dissipated power ``-e_d^T f_d``, in watts."""
         return np.asarray(-np.sum(self.e_d * self.f_d, axis=-1))
 
 
@@ -94,6 +92,8 @@ class DiracStructure:
     """
 
     def __init__(self, model: PortHamiltonian) -> None:
+        if not isinstance(model, PortHamiltonian):
+            raise InputError(f"model must be a port-Hamiltonian system, got {type(model).__name__}")
         self.model = model
         s, d = model.structure, model.descriptor
         arguments = [s.x, s.t, s.k]

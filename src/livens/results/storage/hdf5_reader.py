@@ -52,8 +52,9 @@ def load(path: str | Path, system: Model | None = None) -> Result:
     ----------
     path : str or pathlib.Path
         Name of the HDF5 file.
-    system : Model, optional
-        Model of the run. Required for observables of a user-defined model, which is not stored in the file.
+    system : Model or Multibody, optional
+        Model or mechanism of the run. Required for named results and observables of a user-defined model, which is not
+        stored in the file.
 
     Returns
     -------
@@ -66,6 +67,8 @@ def load(path: str | Path, system: Model | None = None) -> Result:
         If the file does not exist, is not a result file or is damaged, or if `system` does not match the run.
     """
     path = check_path("the path of a run", path)
+    if system is not None and not isinstance(system, Model):
+        system = getattr(system, "system", system)  # of a mechanism
     if system is not None and not isinstance(system, Model):
         raise InputError(f"system must be the model of the run, got {system!r}")
     record, rows = _retry_while_written(path, _read_record)
