@@ -154,3 +154,18 @@ def test_the_tier_depends_on_the_equations():
         lv.ensemble(lv.problems.load("simple-pendulum"), tier="tree")
     with pytest.raises(lv.InputError, match=r"tier must be .auto., .tree. or .fused., got .assembled."):
         lv.ensemble(mb.system, q, v, **{**options, "tier": "assembled"})
+
+
+def test_members_with_a_loop_are_single_runs():
+    """Four-bar linkage with parallel hinges, whose constraints are redundant."""
+    mb, points = lv.Multibody(gravity=[0, 0, -9.81]), ([0, 0, 0], [0, 0, 1], [1.5, 0, 1.2], [1.5, 0, 0])
+    bars = [mb.rod(f"bar{i}", a=points[i], b=points[i + 1], mass=1.0, radius=0.03) for i in range(3)]
+    for i, (first, second) in enumerate(zip([mb.ground, *bars], [*bars, mb.ground], strict=True)):
+        mb.revolute(f"hinge{i}", first, second, at=points[i], axis="y")
+    mb.initial(mb.joints["hinge0"], rate=1.0)
+    q, v = mb.initial_state
+    options = dict(t_end=0.2, tier="tree", redundant="remove", **OPTIONS)
+    many = lv.ensemble(mb.system, q, np.multiply.outer([0.5, 1.0, 2.0], v), **options)
+    run = lv.simulate(mb.system, q, 2.0 * np.asarray(v), **options)
+    assert many.info["tier"] == run.info.tier == "tree"
+    assert np.array_equal(many.q[2], run.q) and many.summary[2] == run.summary

@@ -75,7 +75,7 @@ def unsupported_reason(plan: Plan) -> str:
 def _reason_for_lanes(plan: Plan, tier: str, reduce: Reductions | None, client: Any) -> str:
     """Return the reason why members advance in SIMD lanes; empty if they run one after another on a tree."""
     if plan.tier != "tree":
-        return "the mechanism is not stepped on a tree"
+        return "tier='fused' is given" if tier == "fused" else "the model is not stepped on a tree"
     if tier != "tree" and compiled_step(plan.model, plan.scheme).equations.n_assembled_unknowns <= _MAX_LANE_UNKNOWNS:
         return f"the step has at most {_MAX_LANE_UNKNOWNS} unknowns"
     if reduce:
