@@ -109,4 +109,6 @@ def test_what_does_not_fit():
     with pytest.raises(InputError, match="smooth"):
         lv.simulate(thrown(), scheme=SCHEME, h=0.02, t_end=0.1, scaling=scaling.stiffness(SOFT))
     with pytest.raises(InputError, match="coordinates and momenta"):
+        lv.simulate(thrown(), scheme=SCHEME, h=0.02, t_end=0.1, scaling=scaling.kinetic())
+    with pytest.raises(InputError, match="infinite at rest"):
         lv.simulate(thrown(), scheme=SCHEME, h=0.02, t_end=0.1, scaling=scaling.speed())

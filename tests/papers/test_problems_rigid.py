@@ -237,11 +237,15 @@ def test_half_of_the_change_of_angular_momentum_is_that_of_open_joints():
 
 
 def test_long_steps_of_the_free_rigid_body_end():
-    """1.5 rad per step: Newton's method fails after the 2 s of the source."""
-    for scheme, end in (("livens-em-full", 8.2), ("livens-em-reduced", 8.2), ("livens-em-nullspace", 13.95)):
+    """1.5 rad per step: Newton's method fails after the 2 s of the source.
+
+    Round-off decides at which of several long steps the null-space form fails: 9.6 s or 13.95 s have been seen.
+    """
+    ends = {"livens-em-full": (7.2, 9.2), "livens-em-reduced": (7.2, 9.2), "livens-em-nullspace": (8.6, 14.95)}
+    for scheme, (earliest, latest) in ends.items():
         with pytest.raises(lv.IntegrationError) as error:
             lv.simulate(lv.problems.load("free-rigid-body"), scheme=scheme, h=0.05, t_end=20.0)
-        assert error.value.result.t[-1] == pytest.approx(end, abs=1.0)
+        assert earliest <= error.value.result.t[-1] <= latest
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -56,11 +56,13 @@ CONTACT = [
 #: Documents with mechanisms whose runs are short: motions that end, exports, measured inputs.
 SHORT = [
     "howto/control-in-the-loop",
+    "howto/ensembles",
     "howto/fmu",
     "howto/follow-the-motion",
     "howto/gymnasium",
     "howto/optimal-control",
     "howto/query-a-robot",
+    "howto/save-load-resume",
     "howto/simulate-a-robot-fast",
     "howto/use-measured-data",
     "learn/export-an-fmu",

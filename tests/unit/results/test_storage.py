@@ -51,7 +51,7 @@ def test_a_system_of_ones_own(tmp_path):
     run = lv.simulate(system, [1.0], [0.0], h=0.01, t_end=1.0, out=tmp_path / "own.h5")
     bare = lv.load(tmp_path / "own.h5")
     assert same(bare, run) and np.array_equal(bare.observe("step_size"), run.step_size)
-    with pytest.raises(lv.InputError, match="pass the system it was made with"):
+    with pytest.raises(lv.InputError, match="pass the system or mechanism it was made with"):
         bare.observe("total_energy")
     assert np.ptp(lv.load(tmp_path / "own.h5", system=system).observe("generalized_energy")) < 1e-13
     with pytest.raises(lv.InputError, match="made with another system"):

@@ -163,8 +163,6 @@ def modified_hamiltonian(model: System | Hamiltonian, scheme: str | Scheme, orde
     >>> import numpy as np, livens as lv
     >>> pendulum = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
     >>> euler = modified_hamiltonian(pendulum, "symplectic-euler", order=1)
-    >>> print(euler.terms[1])
-    (-0.5*(p*sin(q)))
     >>> run = lv.simulate(pendulum, q0=[1.0], p0=[0.0], scheme="symplectic-euler", h=0.05, t_end=50.0)
     >>> bool(np.ptp(euler.along(run)) < 0.05 * np.ptp(run.observe("hamiltonian")))
     True
