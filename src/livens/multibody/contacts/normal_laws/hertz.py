@@ -57,18 +57,6 @@ class Hertz(PowerLaw):
     def parameters(self, name: str, shape_a: CollisionShape, shape_b: CollisionShape) -> dict[str, Any]:
         """Return the stiffness, by default from Hertz theory.
 
-        Parameters
-        ----------
-        name : str
-            Name of the contact, for messages.
-        shape_a, shape_b : CollisionShape
-            Shapes in contact.
-
-        Returns
-        -------
-        dict of str to float
-            The parameter ``stiffness``.
-
         Raises
         ------
         InputError

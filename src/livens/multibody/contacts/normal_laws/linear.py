@@ -29,18 +29,5 @@ class Linear(PowerLaw):
         check_positive("the stiffness of a contact", self.stiffness, allow_strings=False)
 
     def parameters(self, name: str, shape_a: CollisionShape, shape_b: CollisionShape) -> dict[str, Any]:
-        """Return the stiffness as parameter.
-
-        Parameters
-        ----------
-        name : str
-            Name of the contact, for messages.
-        shape_a, shape_b : CollisionShape
-            Shapes in contact.
-
-        Returns
-        -------
-        dict of str to float
-            The parameter ``stiffness``.
-        """
+        """Return the stiffness as parameter."""
         return dict(stiffness=float(self.stiffness))

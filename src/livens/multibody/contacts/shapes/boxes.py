@@ -64,23 +64,11 @@ class Box(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: shortest edge.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: shortest edge."""
         return 2 * float(self.sizes["half"].min())
 
     def sample_spheres(self) -> list[tuple[np.ndarray, float]]:
-        """Return the sample spheres: spheres at the corners.
-
-        Returns
-        -------
-        list of tuple of (ndarray, float)
-            Body-fixed centres from the centre of mass, and radii, in m.
-        """
+        """Return the sample spheres: spheres at the corners."""
         inner_half = self.sizes["half"] - self.rounding
         corners = itertools.product((-1.0, 1.0), repeat=len(inner_half))
         return [
@@ -89,18 +77,7 @@ class Box(CollisionShape):
         ]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: zero on a face.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: zero on a face."""
         if other.sample_spheres() and not isinstance(other, Box):
             return 0.0, 0.0  # a face
         return super().curvatures(other)

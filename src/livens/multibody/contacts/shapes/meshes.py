@@ -43,51 +43,22 @@ class PointCloud(CollisionShape):
 
     @property
     def bounding_radius(self) -> float:
-        """Bounding radius: largest distance of a point from the origin.
-
-        Returns
-        -------
-        float
-            Radius in m.
-        """
+        """Bounding radius: largest distance of a point from the origin."""
         return self.radius + max(
             float(np.linalg.norm(local_position - self.local_position)) for local_position in self.local_positions
         )
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: radius, or a tenth of the extent of the points.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: radius, or a tenth of the extent of the points."""
         return self.radius or max(float(np.ptp(np.array(self.local_positions), axis=0).max()) / 10, 1e-9)
 
     def sample_spheres(self) -> list[tuple[np.ndarray, float]]:
-        """Return the sample spheres: the points.
-
-        Returns
-        -------
-        list of tuple of (ndarray, float)
-            Body-fixed centres from the centre of mass, and radii, in m.
-        """
+        """Return the sample spheres: the points."""
         return [(local_position, self.radius) for local_position in self.local_positions]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: those of the spheres.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: those of the spheres."""
         return (1 / self.radius,) * 2 if self.radius else super().curvatures(other)
 
 

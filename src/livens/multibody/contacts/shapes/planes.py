@@ -40,39 +40,16 @@ class HalfSpace(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: infinite.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: infinite."""
         return np.inf
 
     @property
     def bounding_radius(self) -> float:
-        """Bounding radius: infinite.
-
-        Returns
-        -------
-        float
-            Radius in m.
-        """
+        """Bounding radius: infinite."""
         return np.inf
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: zero.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: zero."""
         return 0.0, 0.0
 
 
@@ -110,22 +87,10 @@ class HeightField(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: infinite.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: infinite."""
         return np.inf
 
     @property
     def bounding_radius(self) -> float:
-        """Bounding radius: infinite.
-
-        Returns
-        -------
-        float
-            Radius in m.
-        """
+        """Bounding radius: infinite."""
         return np.inf

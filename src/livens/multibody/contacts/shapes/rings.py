@@ -61,24 +61,11 @@ class Torus(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: radius of the tube.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: radius of the tube."""
         return float(self.sizes["tube"])
 
     def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Return the ellipsoids that touch a plane: a flat one with the radius of the tube around it.
-
-        Returns
-        -------
-        list of tuple of (ndarray, ndarray, float)
-            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
-            surface from the ellipsoid, in m.
-        """
+        """Return the ellipsoids that touch a plane: a flat one with the radius of the tube around it."""
         ring = float(self.sizes["ring"])
         half = np.array([ring, ring, RELATIVE_BULGE * ring])
         return [(self.local_position, half, float(self.sizes["tube"]))] if self._sign > 0 else []
@@ -88,16 +75,6 @@ class Torus(CollisionShape):
 
         The second is ``cos(alpha)/(major_radius + minor_radius cos(alpha))`` at the angle alpha of the other shape from
         the plane of the ring.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
         """
         ring, tube = self.sizes["ring"], self.sizes["tube"]
         x, y, z = self.reference_axes.T @ (other.reference_position - self.reference_position)
