@@ -8,6 +8,16 @@ from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import load_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.predictors import POLYNOMIAL_POINTS
+from livens.engine.newton.step_size_control import (
+    H_LAST,
+    MAX_SLOW_CHANGE,
+    NOT_ESTIMATED,
+    StepSizeController,
+    is_estimate_due,
+    next_attempt_size,
+    on_accept,
+)
 from livens.engine.trees.armatures import half_increment
 from livens.engine.trees.closures import add_closures, begin_closures, closure_potential
 from livens.engine.trees.elimination import transmit_wrench
@@ -30,6 +40,7 @@ from livens.engine.trees.records import (
     PRISMATIC,
     RP,
     STRIDE,
+    UPS,
     F,
     G,
     J,
@@ -62,7 +73,7 @@ class OutputArrays(Struct):
     multipliers: int
     n_multipliers: int
     spins: int
-    dofs: I64Array  # coordinates of each body, centre first, (n_real, 12)
+    dofs: I64Array  # coordinates of each body in space, centre first, (n_real, 12); -1 if it has none
     n_joints: int
     joint_ints: I64Array
     joint_floats: F64Array
@@ -128,7 +139,7 @@ def _joint_multipliers(t: TreeArrays, o: OutputArrays, j: int, h: float, lam: F6
             torque = torque - _armature_torque(joint, first, second, child) * scale
     n_locked, n_orthogonal = ints[N_LOCKED], ints[N_ORTHOGONAL]
     out = lam + ints[CONSTRAINT]
-    if n_locked == 3:
+    if n_locked == t.dimension:
         store_quad(joint, RHS, -force)
     else:
         for i in range(n_locked):
@@ -163,17 +174,21 @@ def _expand_bodies(t: TreeArrays, o: OutputArrays, z: F64Array) -> None:
                 z[o.q + dofs[0]], z[o.p + dofs[0]], z[o.v + dofs[0]] = b[PHI], b[P], b[P] / mass
                 continue
             spins, trace = z + (o.spins + t.spin_ptr[t.model_body[i]]), 0.5 * (b[J] + b[J + 5] + b[J + 10])
-            for j in range(3):
+            for j in range(t.dimension):
                 z[o.q + dofs[j]], z[o.p + dofs[j]], z[o.v + dofs[j]] = b[PHI + j], b[P + j], b[P + j] / mass
-                spins[j] = b[PI + j]
-            for d in range(3):
+            if t.dimension == 2:
+                spins[0] = b[PI + 2]
+            else:
+                for j in range(3):
+                    spins[j] = b[PI + j]
+            for d in range(t.dimension):
                 rate = cross(omega, load_quad(b, R + 4 * d))
                 momentum = rate * trace
                 for e in range(3):
                     momentum = momentum - cross(omega, load_quad(b, R + 4 * e)) * b[J + 4 * d + e]
                 store_quad(o.joint_floats, GRAM, rate)  # scratch: components by index
                 store_quad(o.joint_floats, GRAM + 4, momentum)
-                for j in range(3):
+                for j in range(t.dimension):
                     index = dofs[3 + 3 * d + j]
                     z[o.q + index] = b[R + 4 * d + j]
                     z[o.v + index], z[o.p + index] = o.joint_floats[GRAM + j], o.joint_floats[GRAM + 4 + j]
@@ -227,6 +242,37 @@ def expand_rows(
         _expand_bodies(t, o, z)
 
 
+@lowered
+def expand_state(t: TreeArrays, o: OutputArrays, state: F64Array, z: F64Array) -> None:
+    """Write coordinates, velocities and momenta of a compact state; the other parts of z are unchanged."""
+    load_state(t, state)
+    _expand_bodies(t, o, z)
+
+
+@lowered
+def expand_mean_velocities(t: TreeArrays, o: OutputArrays, state: F64Array, x: F64Array, h: float, z: F64Array) -> None:
+    """Write the mean velocities of a step from a compact state with the unknowns x to the full state z."""
+    load_state(t, state)
+    begin_step(t, h)
+    load_unknowns(t, x, 0.5 * h)
+    for i in range(t.n_bodies):
+        move_body(t, i)
+        if t.model_body[i] >= 0:
+            b, v = t.records + i * STRIDE, z + o.v
+            dofs = o.dofs + 12 * t.model_body[i]
+            if t.spin_ptr[t.model_body[i]] < 0:  # a body with one coordinate
+                v[dofs[0]] = b[P] / b[MASS]
+                continue
+            omega, middle = load_quad(b, ALPHA) * (2.0 / h), b[F]
+            for j in range(t.dimension):
+                v[dofs[j]] = 2.0 / h * b[UPS + j]
+            for d in range(t.dimension):
+                rate = cross(omega, midpoint(load_quad(b, R + 4 * d), load_quad(b, ALPHA), middle))
+                store_quad(o.joint_floats, GRAM, rate)  # scratch: components by index
+                for j in range(t.dimension):
+                    v[dofs[3 + 3 * d + j]] = o.joint_floats[GRAM + j]
+
+
 @dataclass(frozen=True, eq=False)
 class ChunkArrays(Struct):
     """Arrays of a chunk of steps, and full states before the first and after the last step."""
@@ -256,10 +302,18 @@ def advance_to_end(
     z = w.z_first
     for i in range(t.n_real):
         state, dofs = w.states + i * COMPACT, o.dofs + 12 * i
-        if t.spin_ptr[i] < 0:  # a body with one coordinate
+        if t.spin_ptr[i] < 0 or t.dimension == 2:  # entries without coordinate are those of a body in the plane at rest
             for j in range(COMPACT):
                 state[j] = 0.0
-            state[0], state[3], state[7], state[11], state[12] = z[o.q + dofs[0]], 1.0, 1.0, 1.0, z[o.p + dofs[0]]
+            state[3], state[7], state[11] = 1.0, 1.0, 1.0
+            for j in range(12):
+                if dofs[j] >= 0:
+                    state[j] = z[o.q + dofs[j]]
+            for j in range(2):
+                if dofs[j] >= 0:
+                    state[12 + j] = z[o.p + dofs[j]]
+            if t.spin_ptr[i] >= 0:
+                state[17] = z[o.spins + t.spin_ptr[i]]
         else:
             for j in range(12):
                 state[j] = z[o.q + dofs[j]]
@@ -273,6 +327,47 @@ def advance_to_end(
         w.last_step[0] = n_steps - 1
         expand_rows(t, o, w.states, w.X, w.work, h, t_origin, step0, w.last_step, 1, w.z_last)
     return n_done
+
+
+@lowered
+def advance_between_estimates(
+    t: TreeArrays,
+    states: F64Array,
+    X: F64Array,
+    work: F64Array,
+    monitor: F64Array,
+    newton_iterations: I64Array,
+    times: F64Array,
+    control: StepSizeController,
+    controller_state: F64Array,
+    t_end: float,
+    land_on_end: bool,
+    done: int,
+    n_steps: int,
+    n_history: int,
+) -> int:
+    """Take controlled steps until an error estimate is due, a step is not solved or the end is near.
+
+    Returns the number of the next step. ``times[s]`` is the start time of step s.
+    """
+    for s in range(done, n_steps):
+        if control.n_variables > 0 and is_estimate_due(control, controller_state):
+            return s
+        start, h_last = times[s], controller_state[H_LAST]
+        h = next_attempt_size(control, controller_state, start, t_end, land_on_end, True)
+        if h <= 0.0:
+            return s
+        n_known = 1
+        if abs(h - h_last) <= MAX_SLOW_CHANGE * h_last:
+            n_known = min(n_history + s, POLYNOMIAL_POINTS)
+        if advance_tree(t, states, X, work, monitor, newton_iterations, h, start, -s, s, s + 1, n_known) <= s:
+            return s
+        is_last = h >= t_end - start
+        on_accept(control, controller_state, h, NOT_ESTIMATED if control.n_variables > 0 else 0.0, is_last)
+        times[s + 1] = t_end if is_last else start + h
+        if is_last:
+            return s + 1
+    return n_steps
 
 
 @lowered
@@ -295,4 +390,8 @@ def monitor_compact_states(
         monitor_compact_state(t, states + i * n_state, times[i], rows + i * width)
 
 
-compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state, monitor_compact_states)
+compile_unit(
+    advance_tree, expand_rows, expand_state, advance_to_end, monitor_compact_state, monitor_compact_states,
+    expand_mean_velocities,
+    advance_between_estimates,
+)  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livens.engine.lowering.function import lowered
-from livens.engine.lowering.intrinsics import load_quad, store_quad
+from livens.engine.lowering.intrinsics import load_quad, make_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.predictors import POLYNOMIAL_POINTS, extrapolate_polynomial
@@ -64,10 +64,12 @@ MAX_ITERATIONS = 25
 TOLERANCE = 1e-17
 #: Largest correction, relative to the largest unknown, that may be round-off if it does not decrease any more.
 ROUNDOFF_CORRECTION = 1e-9
-#: Constant of the quadratic convergence in the first iteration, of a tree and of one with closures, in 1/rad or 1/m.
-QUADRATIC_CONSTANT, CLOSURE_CONSTANT = 10.0, 1e5
+#: Constant of the quadratic convergence in the first iteration, in 1/rad or 1/m.
+QUADRATIC_CONSTANT = 10.0
 #: Correction above which Newton's method has failed, and largest correction of the damped iteration, in rad or m.
 DIVERGED_CORRECTION, MAX_DAMPED_CORRECTION = 1e6, 0.3
+#: Largest tangent of half an angle increment of a solution. The step equations have further roots near half a turn.
+MAX_HALF_ANGLE_TANGENT = 10.0
 
 
 @lowered
@@ -138,15 +140,25 @@ def _largest_unknown(t: TreeArrays) -> float:
 
 
 @lowered
+def _accepted(t: TreeArrays, iterations: int) -> int:
+    """Return the number of iterations; -1 if a joint or a free body rotates by almost half a turn."""
+    for i in range(t.n_driven):
+        b, joint_type = t.records + i * STRIDE, t.joint_type[i]
+        if joint_type == REVOLUTE and abs(b[TAU]) > MAX_HALF_ANGLE_TANGENT:
+            return -1
+        if joint_type in (FREE, SPHERICAL) and b[F] * MAX_HALF_ANGLE_TANGENT * MAX_HALF_ANGLE_TANGENT < 1.0:
+            return -1
+    return iterations
+
+
+@lowered
 def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
     """Solve one step by Newton's method with exact derivatives; return the number of iterations, or -1.
 
-    The iteration stops if the estimated error of the next iterate, quadratic in the correction, is at round-off.
+    The iteration stops if the estimated error of the next iterate is at round-off. It is the product of the correction
+    and of its sum with the correction of the wrenches of closures, whose directions follow the motion.
     """
-    hh, previous = 0.25 * h * h, 0.0
-    default = QUADRATIC_CONSTANT
-    if t.n_closures > 0:
-        default = CLOSURE_CONSTANT
+    hh, previous, previous_product = 0.25 * h * h, 0.0, 1.0
     for iteration in range(1, MAX_ITERATIONS + 1):
         for i in range(t.n_driven):
             b = t.records + i * STRIDE
@@ -158,10 +170,11 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
         for i in range(t.n_driven - 1, -1, -1):
             transmit_wrench(t, i, h)
             eliminate_body(t, i)
+        wrenches = 0.0
         if t.n_closures > 0:
             for i in range(t.n_driven):
                 correct_body(t, i, 1.0)
-            correct_closures(t)
+            wrenches = correct_closures(t)
             for i in range(t.n_driven - 1, -1, -1):
                 load_body(t, i, 1.0)
         correction, total = 0.0, 0.0
@@ -177,17 +190,15 @@ def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
         apply_correction(t, part)
         apply_multipliers(t, h, part)
         # constant of the quadratic convergence from the last two corrections, where they converge
-        constant = default
+        constant, product = QUADRATIC_CONSTANT, correction * (correction + wrenches)
         if iteration > 1 and correction < 0.1 * previous:
-            constant = min(correction / (previous * previous), 10.0 * default) + 1.0
+            constant = min(correction / previous_product, 10.0 * QUADRATIC_CONSTANT) + 1.0
         scale = 1.0 + _largest_unknown(t)
-        if part == 1.0 and (
-            constant * correction * correction < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale
-        ):
-            return iteration
+        if part == 1.0 and (constant * product < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale):
+            return _accepted(t, iteration)
         if iteration > 1 and correction < ROUNDOFF_CORRECTION * scale and correction > 0.1 * previous:
-            return iteration  # round-off
-        previous = correction
+            return _accepted(t, iteration)  # round-off
+        previous, previous_product = correction, product
     return -1
 
 
@@ -218,7 +229,9 @@ def finish_step(t: TreeArrays, h: float) -> None:
                     (d1 * (3.0 - dot(d1, d1)) - d0 * d01 - d2 * d12) * 0.5,
                     (d2 * (3.0 - dot(d2, d2)) - d0 * d02 - d1 * d12) * 0.5,
                 )
-                if joint_type == REVOLUTE:  # align the axes: rounding errors would accumulate
+                if t.dimension == 2:
+                    store_quad(b + R, 8, make_quad(0.0, 0.0, 1.0))
+                elif joint_type == REVOLUTE:  # align the axes: rounding errors would accumulate
                     if t.model_body[t.parent[i]] != CROSS:
                         axis_a = mul(a + R, load_quad(b, AXIS_A))
                         tilt = cross(mul(b + R, load_quad(b, AXIS_B)), axis_a)
