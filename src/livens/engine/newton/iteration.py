@@ -31,6 +31,8 @@ HISTORY = 5
 #: Largest residual, relative to outdated round-off bounds, that may still be round-off. Larger residuals are not
 #: converged, whatever the updated bounds are: near a difference quotient 0/0 the bounds are wide.
 STALE_BOUND_FACTOR = 16.0
+#: Number of equal steps between evaluations of the round-off bounds; residuals above their bound also trigger one.
+BOUND_REFRESH_INTERVAL = 64
 #: Indices into `Workspace.counters`: Newton iterations of the step, last-step flag, completed steps of the chunk.
 N_ITERATIONS, IS_LAST_STEP, N_STEPS = 0, 1, 2
 

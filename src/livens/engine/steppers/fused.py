@@ -18,13 +18,13 @@ from livens.engine.newton.convergence import (
     NEEDS_REPIVOT,
     REPIVOT_AFTER,
 )
+from livens.engine.newton.error_estimate import argmax_scaled_error
 from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.step_size_control import (
     FIXED_STEP,
     NOT_ESTIMATED,
     StepSizeController,
-    argmax_scaled_error,
     on_accept,
     on_reject,
 )
@@ -39,6 +39,7 @@ from livens.engine.stepper import (
     StepperOptions,
     WorkspaceManager,
     chunk_from_workspace,
+    error_failure,
     truncate_at_nonfinite,
 )
 
@@ -192,11 +193,11 @@ class FusedStepper(Stepper):
         has_embedded_estimate = control.atol.size > 0 and control.doubling_order == 0
         solver = self._compiled.reference_solver
         if has_embedded_estimate or solver.take_step(w.X[done + HISTORY - 1], w, done) is not None:
-            on_reject(control, controller_state, h, False, 0.0)
+            on_reject(control, controller_state.view(np.float64), h, False, 0.0)
             return False
         is_last = h >= policy.t_end - w.t[done]
         w.t[done + 1] = policy.t_end if is_last else w.t[done] + h
-        on_accept(control, controller_state, h, NOT_ESTIMATED, is_last)
+        on_accept(control, controller_state.view(np.float64), h, NOT_ESTIMATED, is_last)
         self.statistics.fallback_steps += 1
         return True
 
@@ -221,12 +222,7 @@ class FusedStepper(Stepper):
         if status == ERROR_TOO_LARGE:
             error = self._compiled.error_estimate("fused")
             assert error is not None
-            name = error.names[argmax_scaled_error(self._control, w.estimate, h)]
-            reason = (
-                f"no step of at least {h:.3g} succeeded: its equations are solved, but the estimated error of "
-                f"{name} exceeds the tolerance"
-            )
-            return StepFailure(0.0, 0.0, name, reason, h)
+            return error_failure(error.names[argmax_scaled_error(self._control, w.estimate, h)], h)
         reason = f"no step of at least {h:.3g} succeeded: its equations could not be solved"
         solver = self._compiled.reference_solver
         return solver.describe_failure(w.X[done + HISTORY], w.Z[done], w.c, w.newton_update, reason)

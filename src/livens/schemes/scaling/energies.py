@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from livens.errors import InputError
 from livens.models.hamiltonian.model import Hamiltonian
@@ -25,6 +25,7 @@ class EnergyScaling(Scaling):
 
 @dataclass(frozen=True)
 class Kinetic(EnergyScaling):
+    factory: ClassVar[str] = "kinetic"
     power: float
 
     def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
@@ -60,6 +61,8 @@ def kinetic(power: float = -0.5) -> Scaling:
 
 @dataclass(frozen=True)
 class InverseLagrangian(EnergyScaling):
+    factory: ClassVar[str] = "inverse_lagrangian"
+
     def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
         return 1 / (T - V)
 
@@ -85,6 +88,7 @@ def inverse_lagrangian() -> Scaling:
 
 @dataclass(frozen=True)
 class Potential(EnergyScaling):
+    factory: ClassVar[str] = "potential"
     power: float
     sign: int
     offset: float
