@@ -124,6 +124,8 @@ class FunctionCopier:
         for original, counterpart in counterparts.BUILTINS.values():
             if value is original:
                 return counterpart
+        if id(value) in counterparts.CONCATENATORS:
+            return counterparts.CONCATENATORS[id(value)]
         if _is_impure(value):
             return _RefusedValue(name)
         if isinstance(value, (list, tuple, dict, set)) and type(value) in (list, tuple, dict, set):
@@ -323,7 +325,7 @@ def _snapshot(value: object) -> Any:
     return attributes_of(value)
 
 
-def _restore(owner: type | types.ModuleType, snapshot: dict[str, Any]) -> None:
+def _restore(owner: type | types.ModuleType, snapshot: dict[str, object]) -> None:
     """Restore the attributes of a class or module."""
     current = _snapshot(owner)
     for name in current.keys() | snapshot.keys():
