@@ -70,7 +70,7 @@ class DiagonallyImplicitRK(MapScheme):
     def implicit_stages(self) -> list[int]:
         return [i for i, row in enumerate(self.A) if row[i]]
 
-    def is_explicit(self, model: Any) -> bool:
+    def is_explicit(self, model: object) -> bool:
         return not self.implicit_stages
 
     def unmet_requirements(self, model: Any) -> list[str]:

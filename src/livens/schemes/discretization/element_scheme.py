@@ -82,7 +82,7 @@ class ElementFunctions:
         """Return the negative dissipative force ``D_2 R``."""
         return self._call("R_v", lambda: ca.gradient(self.model.R, self.model.v), q, v, t)
 
-    def F(self, q: Expr, v: Expr, t: Any) -> Any:
+    def F(self, q: Expr, v: Expr, t: object) -> Any:
         return self._call("F", lambda: self.model.F, q, v, t)
 
 
@@ -149,7 +149,7 @@ class ElementScheme(Scheme):
         """Return the dense output: coordinates and velocities at ``t + theta h``; None if not available."""
         return None
 
-    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def error_estimate(self, old: MechanicalState, x: object, h: object) -> Any:
         """Return an estimate of the local error of the coordinates; None if not available."""
         return None
 

@@ -81,7 +81,7 @@ class HamiltonianFunctions:
         m = self.model
         return self._call("F", lambda: m.F, [m.q, m.v, m.t], [q, v, t])
 
-    def force(self, q: Any, v: Any, t: Any) -> Any:
+    def force(self, q: object, v: object, t: object) -> Any:
         """Return the total force of a separable Hamiltonian: ``-V' + F``."""
         return self.F(q, v, t) - self.V_q(q, t)
 

@@ -13,7 +13,7 @@ from livens.types import Expr
 
 #: Relative and absolute length of the increment below which the correction is faded out smoothly (below round-off).
 _REL_CUTOFF = 1e-10
-_ABS_CUTOFF = 1e-12
+_ABS_CUTOFF = 1e-25
 #: Operations whose second derivative does not describe their kinks and jumps.
 NONSMOOTH_OPS = frozenset(
     "CALL FABS FMIN FMAX IF_ELSE_ZERO SIGN FLOOR CEIL FMOD REMAINDER COPYSIGN LT LE EQ NE NOT AND OR".split()
