@@ -250,7 +250,7 @@ def _annotation(function: Callable[..., Any], name: str) -> Any:
         return Any
 
 
-def _matches_type(value: object, annotation: Any) -> bool:
+def _matches_type(value: object, annotation: object) -> bool:
     import typing
     from types import UnionType
 
@@ -275,7 +275,7 @@ def _matches_type(value: object, annotation: Any) -> bool:
     return isinstance(value, annotation)
 
 
-def _describe_type(annotation: Any) -> str:
+def _describe_type(annotation: object) -> str:
     """Return the description of an annotated type for a message."""
     import typing
 

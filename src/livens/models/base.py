@@ -135,7 +135,7 @@ class Model:
         """Length of the parameter vector."""
         return self.parameter_table.size
 
-    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
+    def parameter_vector(self, changes: Mapping[str, object] | None = None) -> np.ndarray:
         """Return the parameter vector of the compiled step.
 
         Parameters
@@ -182,7 +182,7 @@ class Model:
         raise NotImplementedError
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         """Return the consistent, complete initial state of a run.
 
@@ -295,6 +295,16 @@ class Model:
         -------
         tuple or None
             The element sums and the columns of each observable; None if single expressions are used.
+        """
+        return None
+
+    def energy_round_off_sums(self) -> Any:
+        """Return the terms of `energy_round_off_terms` as sums over elements.
+
+        Returns
+        -------
+        livens.models.element_sums.ElementSums or None
+            None if single expressions are used.
         """
         return None
 
@@ -444,7 +454,7 @@ class Model:
         names = self.coordinates, self.constraint_names, self.algebraic_names, tuple(self.symmetries)
         return sha256_of([class_name, names, self.parameter_table.rows, *data])
 
-    def fingerprint_data(self) -> Sequence[Any] | None:
+    def fingerprint_data(self) -> Sequence[object] | None:
         """Return the fingerprint data other than names and parameters: serialized functions, numbers, strings.
 
         Returns
@@ -464,7 +474,7 @@ def energy_term_scale(energy: Expr, state: Expr) -> Expr:
     return ca.fmax(ca.fabs(energy), terms)
 
 
-def sha256_of(parts: Any) -> str:
+def sha256_of(parts: object) -> str:
     """Return the SHA-256 hash of nested tuples and lists of strings and numbers."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -476,7 +486,7 @@ def serialize_expressions(inputs: Sequence[Expr], outputs: Sequence[Any]) -> str
     return text
 
 
-def check_initial_value_names(initial_values: Mapping[str, Any], names: tuple[str, ...], model_type: str) -> None:
+def check_initial_value_names(initial_values: Mapping[str, object], names: tuple[str, ...], model_type: str) -> None:
     """Raise InputError for initial values that a model type does not have."""
     for name, value in initial_values.items():
         if value is not None and name not in names:

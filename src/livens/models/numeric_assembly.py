@@ -70,7 +70,7 @@ class NumericAssembly:
             g_dot[group.constraints] = self._evaluate(group_index, "rate", q, v)[0]
         return g_dot
 
-    def min_norm_solve(self, G: Any, r: np.ndarray) -> np.ndarray:
+    def min_norm_solve(self, G: object, r: np.ndarray) -> np.ndarray:
         """Return the minimum-norm solution of ``G x = r``, in the least-squares sense if there is none."""
         from livens.models.initialization.sparse_linalg import (
             SparseConstraintJacobian,  # SciPy's sparse matrices take long to import

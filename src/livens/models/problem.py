@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from livens.errors import explain_call_errors
 from livens.scene import html
 from livens.scene.scene import Scene
 from livens.scene.sketch import svg
 
 
+@explain_call_errors
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Model with initial values and default settings of a run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class Marker:
 
     def __repr__(self) -> str:
         return f"<point {self.body.name}.{self.name}>"
+
+
+#: Point in the reference configuration: coordinates in metres, or a marker.
+PointLike: TypeAlias = ArrayLike | Marker
 
 
 @dataclass(eq=False)

@@ -50,7 +50,12 @@ def point_force(
 
 
 def gap(
-    a: Parametrisation, b: Parametrisation, motion: tuple[Motion, Motion], q: Vector, t: Any, k: ParameterNamespace
+    a: Parametrisation,
+    b: Parametrisation,
+    motion: tuple[Motion, Motion],
+    q: Vector,
+    t: ScalarLike,
+    k: ParameterNamespace,
 ) -> Vector:
     """Return the vector from the second point to the first."""
     x: Any = relative_position(a, b, q, k)
@@ -106,7 +111,7 @@ def _forces_at_moving_points(
 ) -> ModelFunction:
     n = len(a.names)
 
-    def forces(q: Vector, v: Vector, t: Any, k: ParameterNamespace) -> list[Any]:
+    def forces(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> list[Any]:
         x, (qa, qb) = gap(a, b, motion, q, t, k), (q[:n], q[n:])
         rate: Any = 0.0
         for side, part, speed, point, end, sign in (
@@ -125,7 +130,7 @@ def _forces_at_moving_points(
     return forces
 
 
-def _time_derivative(law: Callable[[Any], Any], t: Any) -> Vector:
+def _time_derivative(law: Callable[[Any], Any], t: ScalarLike) -> Vector:
     """Return the derivative of a function of time, at a symbol."""
     time = ca.SX.sym("t")
     gradient = ca.jacobian(m.to_casadi(m.array(law(m.Scalar(time)))), time)

@@ -20,6 +20,7 @@ from livens.models.element import Element
 from livens.models.input_entry import InputEntry
 from livens.models.system import System
 from livens.multibody.joint_types import cos_sin_angle
+from livens.types import ScalarLike
 from livens.validation import check_array
 
 if TYPE_CHECKING:
@@ -73,14 +74,14 @@ class TimeLaw(NamedTuple):
 def held_value(parameter: str) -> Law:
     """Return the value of an input at time t: constant, or linear in a step (zero- or first-order hold)."""
 
-    def value(t: Any, k: ParameterNamespace) -> Any:
+    def value(t: ScalarLike, k: ParameterNamespace) -> Any:
         rate, since = getattr(k, f"{parameter}_rate"), getattr(k, f"{parameter}_time")
         return getattr(k, parameter) + rate * (t - since)
 
     return value
 
 
-def time_law(context: str, value: Any, parameter: str, shape: tuple[int, ...] = ()) -> TimeLaw:
+def time_law(context: str, value: object, parameter: str, shape: tuple[int, ...] = ()) -> TimeLaw:
     """Return a number, a function of time or an input as a law of ``(t, k)``; `shape` is that of its value."""
     if isinstance(value, Input):
         if value.value.shape != shape:
@@ -181,12 +182,12 @@ def check_law(
     return frozenset(i for i, s in enumerate(symbols) if ca.depends_on(expression, s))
 
 
-def check_joint_law(context: str, law: Law, parameters: Mapping[str, Any]) -> bool:
+def check_joint_law(context: str, law: Law, parameters: Mapping[str, object]) -> bool:
     """Check a law in a joint; return True if it depends on the joint coordinate."""
     return 1 in check_law(context, law, _JOINT_ARGUMENTS[: 4 if parameters else 3], (), symbols_of(parameters))
 
 
-def symbols_of(parameters: Mapping[str, Any]) -> ParameterNamespace:
+def symbols_of(parameters: Mapping[str, object]) -> ParameterNamespace:
     """Return parameters as symbols, for the check of a law."""
     named = Parameters(parameters)
     return ParameterNamespace(named.unpack_symbols(ca.SX.sym("k", named.size)))

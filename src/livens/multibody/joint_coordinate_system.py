@@ -22,7 +22,7 @@ from livens.models.system import System
 from livens.multibody.armature import JointArmature
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
-from livens.types import Vector
+from livens.types import ScalarLike, Vector
 
 #: Names of the coordinate and of its rate, by joint type.
 _COORDINATES = {"revolute": ("angle", "rate"), "prismatic": ("position", "velocity")}
@@ -143,7 +143,7 @@ def _composed_element(
     def composed(expression: ca.SX) -> Callable[..., Any]:
         function = ca.Function("composed", [theta, rates, model.t, model.k], [ca.densify(expression)])
 
-        def evaluate(q: Vector, v: Vector, t: Any, k: ParameterNamespace) -> Any:
+        def evaluate(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
             parameters = [ca.SX(m.to_casadi(m.array(getattr(k, name)).ravel())) for name in parameter_names]
             values = function(m.to_casadi(q), m.to_casadi(v), m.to_casadi(t), ca.vertcat(ca.SX(0, 1), *parameters))
             items = m.from_casadi(values)
@@ -202,7 +202,7 @@ def _quantities(system: System, path: Sequence[Joint], to_bodies: ca.Function) -
 def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constraints: int) -> Callable[..., Any]:
     """Return the expression of an output as a function of joint coordinates."""
 
-    def expression(q: Vector, v: Vector, lam: Any, t: Any, k: ParameterNamespace) -> Any:
+    def expression(q: Vector, v: Vector, lam: object, t: ScalarLike, k: ParameterNamespace) -> Any:
         positions, velocities = to_bodies(q, v)
         return quantity.expression(positions, velocities, ca.SX.zeros(n_constraints), t, k)
 

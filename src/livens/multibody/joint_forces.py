@@ -136,7 +136,7 @@ def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike
 def motor(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool = True) -> InvariantForm:
     """Return the forces of a motor: a law of ``(t, coordinate, rate, k)``; on b, and with opposite sign on a."""
 
-    def forces(w: Vector, u: Vector, t: Any, k: ParameterNamespace) -> Any:
+    def forces(w: Vector, u: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k)
         return conjugate_force(w, magnitude, rotational)
 

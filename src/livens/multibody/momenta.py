@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body_elements import BodyElement, check_bodies
 from livens.types import ArrayLike, Vector
 
 
+@explain_call_errors
 def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
     """Return the generator of translations of all bodies along each axis (linear momentum).
 
@@ -46,6 +47,7 @@ def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
     return lambda q: np.hstack(blocks)
 
 
+@explain_call_errors
 def angular_momentum(bodies: Sequence[BodyElement], axis: ArrayLike | None = None) -> Callable[[Any], Any]:
     """Return the generator of rotations of all bodies about the axes through the origin.
 

@@ -14,7 +14,7 @@ class LazyAttribute:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, owner: Any, owner_type: type) -> Any:
+    def __get__(self, owner: object, owner_type: type) -> Any:
         if owner is None:
             return self
         value = owner.__dict__[self._name]
@@ -22,7 +22,7 @@ class LazyAttribute:
             value = owner.__dict__[self._name] = value()
         return value
 
-    def __set__(self, owner: Any, value: Any) -> None:
+    def __set__(self, owner: object, value: object) -> None:
         owner.__dict__[self._name] = value
 
 
@@ -40,7 +40,7 @@ class RunInfo:
     parameters: dict[str, Any]
     problem: str | None = None
     problem_options: dict[str, Any] = field(default_factory=dict)
-    model: str = ""  # fingerprint of the step equations
+    model: str = ""  # fingerprint of the step equations (lazy, see below)
     tier: str = "fused"
     tier_reason: str = ""  # reason for the tier, where the tree tier could have been chosen
     dropped: tuple[int, ...] = ()
@@ -53,6 +53,7 @@ class RunInfo:
     made: dict[str, Any] = field(default_factory=dict)  # provenance: date, versions, commands (lazy, see below)
     scene: dict[str, Any] = field(default_factory=dict)  # geometry of the model as plain data (lazy, see below)
     name: str = ""  # name of a user-defined model
+    scaling: str = ""  # call of the scaling function of the scheme; empty without one, or if it is user-defined
 
     @property
     def title(self) -> str:
@@ -117,6 +118,7 @@ class EventRecord:
     changes: dict[str, Any] = field(default_factory=dict)
 
 
+RunInfo.model = LazyAttribute("model")  # type: ignore[assignment]
 RunInfo.parameters = LazyAttribute("parameters")  # type: ignore[assignment]
 RunInfo.made = LazyAttribute("made")  # type: ignore[assignment]
 RunInfo.scene = LazyAttribute("scene")  # type: ignore[assignment]

@@ -81,7 +81,7 @@ class Drive:
         """Time in seconds."""
         return self._t0 + self._n_steps * self._plan.h
 
-    def reset(self, **initial_values: Any) -> np.ndarray:
+    def reset(self, **initial_values: object) -> np.ndarray:
         """Start again and return the outputs.
 
         Parameters

@@ -57,7 +57,7 @@ class StepObserver(Protocol):
 
     def checkpoint(self) -> dict[str, Any]: ...
 
-    def restore(self, stored: dict[str, Any]) -> None: ...
+    def restore(self, stored: dict[str, object]) -> None: ...
 
 
 #: Largest number of steps between two samples up to which steps are taken one by one, and of steps between two outputs.
@@ -90,7 +90,10 @@ class Run:
                 f"scheme '{plan.scheme.name}' uses fixed steps in fictive time: events with actions are not supported"
             )
         self._plan, self._compiled, self._info = plan, compiled, info
-        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier, varied_parameters(plan))
+        self._recorder, self._monitor = (
+            recorder,
+            DriftMonitor(compiled, plan.k, plan.tier, varied_parameters(plan), h=plan.h),
+        )
         self._observers: tuple[StepObserver, ...] = (self._monitor, recorder)
         self._event_detector = (
             EventDetector(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
@@ -338,7 +341,7 @@ class Run:
             state_before, plan = self._state, self._plan
             result = apply_action(
                 detector.event(event["name"]), event["name"], plan.model, self._compiled,
-                state_before.t, state_before.z, plan.parameters, plan.h, detector.events,
+                state_before.t, state_before.z, plan.parameters, plan.h, detector.events, plan.k,
             )  # fmt: skip
             event["changes"] = result.returned
             self._plan = self._with_event_parameters(plan, event)
@@ -350,7 +353,7 @@ class Run:
         detector.k = self._plan.k
         self._stepping.set_parameters(self._plan.k)
 
-    def _with_event_parameters(self, plan: Plan, event: Mapping[str, Any]) -> Plan:
+    def _with_event_parameters(self, plan: Plan, event: Mapping[str, object]) -> Plan:
         """Return the plan with the parameters changed by an event; inputs and branches of angles keep their values."""
         changed = _with_event_parameters(plan, [event])
         if changed is plan or self._held is None:

@@ -163,7 +163,7 @@ class FastRun:
                 initial_energy,
                 reference_energy,
                 monitor[: spec.arrays.n_maxima],
-                functools.partial(round_off_bounds, plan.model, compiled.layout, spec.momenta, k, plan.t0, z),
+                functools.partial(round_off_bounds, plan.model, compiled.layout, spec.momenta, k, plan.t0, z, plan.h),
             ),
             statistics,
             "complete",
@@ -196,7 +196,7 @@ def _run_adaptive(
         stepper.close()
     if run is None:
         return None
-    monitor = DriftMonitor(compiled, plan.k, plan.tier)
+    monitor = DriftMonitor(compiled, plan.k, plan.tier, h=plan.h)
     monitor.start(start)
     monitor.observe_run(run.t, run.states)
     if monitor.nonfinite_quantity() or monitor.blow_up_message():

@@ -48,7 +48,7 @@ def definition_table(entries: Mapping[str, Any]) -> str:
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
-def abbreviate(names: Sequence[Any], limit: int = 12) -> str:
+def abbreviate(names: Sequence[object], limit: int = 12) -> str:
     """Return the first names, and the number of the remaining ones.
 
     >>> abbreviate(["a", "b", "c"], 2)

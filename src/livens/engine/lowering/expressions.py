@@ -39,7 +39,7 @@ class ExpressionTranslator(FunctionBuilder):
             raise self._error(node, f"{type(node).__name__} cannot be lowered")
         return handler(node)
 
-    def _constant(self, value: Any, node: ast.AST) -> Value:
+    def _constant(self, value: object, node: ast.AST) -> Value:
         if isinstance(value, bool):
             return ("true" if value else "false"), BOOL
         if isinstance(value, int):

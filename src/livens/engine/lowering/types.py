@@ -44,7 +44,7 @@ def type_of(annotation: Any) -> NativeType:
 
 
 @functools.cache
-def signature_of(annotated: Any) -> Mapping[str, NativeType]:
+def signature_of(annotated: object) -> Mapping[str, NativeType]:
     """Return the types of the arguments of a function, or of the fields of a struct."""
     hints = get_type_hints(annotated, include_extras=True)
     return {name: type_of(hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}

@@ -16,9 +16,8 @@ from livens.models.initialization.dense import (
     generically_dependent,
     project_position,
     project_velocity,
-    redundancy_error,
 )
-from livens.models.initialization.redundancy import OFFSET
+from livens.models.initialization.redundancy import dependent_off_singularity, redundancy_error
 from livens.models.initialization.sparse_linalg import SparseConstraintJacobian, solve_if_regular, solve_regularized
 from livens.models.numeric_assembly import NumericAssembly, SparseAssembledTerms
 from livens.models.system import System
@@ -85,21 +84,17 @@ def _redundant_off_singularity(
     system: System, assembly: NumericAssembly, terms: SparseAssembledTerms, q: np.ndarray, v: np.ndarray
 ) -> tuple[int, ...]:
     """Return the redundant constraints at an offset from a singular configuration; see `initialization.redundancy`."""
-    jacobian = SparseConstraintJacobian(terms.G)
-    project = functools.partial(_project_to_tangent, jacobian)
-    direction = project(v)
-    if np.abs(direction).max() <= 1e-9:  # at rest: a random tangential direction
-        direction = project(np.random.default_rng(7).standard_normal(system.n))
-    G = terms.G
-    if np.abs(direction).max() > 1e-9:
-        q_offset = gauss_newton_to_constraints(
-            assembly, q + OFFSET * (1.0 + np.abs(q).max()) * direction / np.abs(direction).max()
-        )
-        G = G if q_offset is None else assembly.constraint_jacobian(q_offset)
     protected = np.zeros(system.m, dtype=bool)
     protected[[i for frame in system.frames for i in frame.constraints]] = True
     protected[list(system.tree_constraints())] = True
-    return tuple(dependent_rows(G, protected if protected.any() else None))
+
+    def find_dependent(position: np.ndarray) -> tuple[int, ...]:
+        G = terms.G if position is q else assembly.constraint_jacobian(position)
+        return tuple(dependent_rows(G, protected if protected.any() else None))
+
+    project_to_tangent = functools.partial(_project_to_tangent, SparseConstraintJacobian(terms.G))
+    project = functools.partial(gauss_newton_to_constraints, assembly)
+    return dependent_off_singularity(system, q, v, project_to_tangent, project, find_dependent)
 
 
 def _project_to_tangent(jacobian: SparseConstraintJacobian, v: np.ndarray) -> np.ndarray:

@@ -1,1 +1,2 @@
-"""Builder methods of `livens.Multibody`, grouped by bodies, joints, forces, control, contacts and flexible bodies."""
+"""Builder methods of `livens.Multibody`, grouped by bodies, joints, constraints, couplings, forces, control, contacts,
+flexible bodies and files of robots."""

@@ -212,7 +212,7 @@ class ContactMethods(ModelBase):
         self._contact_groups[name] = group
         return group
 
-    def _collision_shape(self, body: Any) -> CollisionShape:
+    def _collision_shape(self, body: object) -> CollisionShape:
         from livens.multibody.contacts.shapes import HalfSpace, default_shape
 
         if body is self.ground and self.gravity is not None and self.gravity.any():

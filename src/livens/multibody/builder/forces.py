@@ -12,7 +12,7 @@ import numpy as np
 from livens.errors import InputError
 from livens.models.element import Element
 from livens.multibody import bushings, force_laws, joint_forces, loads, point_forces
-from livens.multibody.body import Body, MovingMarker, parse_direction, parse_point
+from livens.multibody.body import Body, MovingMarker, PointLike, parse_direction, parse_point
 from livens.multibody.body_elements import AttachmentPoint
 from livens.multibody.builder.base import ModelBase
 from livens.multibody.force_outputs import BodyWrenchOutputs, CableOutputs, JointForceOutputs, PointToPointOutputs
@@ -39,7 +39,13 @@ class ForceMethods(ModelBase):
     """Methods of `livens.Multibody` that add force elements."""
 
     def spring(
-        self, name: str, point_a: Any, point_b: Any, *, stiffness: float, free_length: float | None = None
+        self,
+        name: str,
+        point_a: PointLike | Body,
+        point_b: PointLike | Body,
+        *,
+        stiffness: float,
+        free_length: float | None = None,
     ) -> Element:
         """Add a linear spring between two points.
 
@@ -90,7 +96,7 @@ class ForceMethods(ModelBase):
         )
         return element
 
-    def damper(self, name: str, point_a: Any, point_b: Any, *, damping: float) -> Element:
+    def damper(self, name: str, point_a: PointLike | Body, point_b: PointLike | Body, *, damping: float) -> Element:
         """Add a linear damper between two points, along the line through them.
 
         The result is ``name.tension`` in N.
@@ -122,8 +128,8 @@ class ForceMethods(ModelBase):
     def spring_damper(
         self,
         name: str,
-        point_a: Any,
-        point_b: Any,
+        point_a: PointLike | Body,
+        point_b: PointLike | Body,
         *,
         stiffness: float,
         damping: float,
@@ -411,7 +417,7 @@ class ForceMethods(ModelBase):
         for parameter, declared in inputs.items():
             declared.uses.append((element, parameter))
 
-    def input(self, name: str, value: Any = 0.0) -> Input:
+    def input(self, name: str, value: object = 0.0) -> Input:
         """Declare an input: a torque, force or motion that is set from outside during a run.
 
         Pass the input to motors, drives, wrenches and controllers in place of a number or of a function of time. Set
@@ -463,10 +469,10 @@ class ForceMethods(ModelBase):
         self,
         joint: Joint,
         *,
-        angle: Any = None,
-        position: Any = None,
-        rate: Any = None,
-        velocity: Any = None,
+        angle: object = None,
+        position: object = None,
+        rate: object = None,
+        velocity: object = None,
         name: str = "",
     ) -> Element:
         """Prescribe the motion of a joint by a rheonomic constraint.
@@ -525,14 +531,15 @@ class ForceMethods(ModelBase):
         *,
         lower: float | None = None,
         upper: float | None = None,
-        stiffness: float,
+        stiffness: float | None = None,
         damping: float = 0.0,
         restitution: float | None = None,
-    ) -> Element:
+    ) -> Element | list[JointStop]:
         """Limit the range of a joint.
 
-        Beyond the limits a spring pushes the joint back (soft stop). With `restitution`, the joint bounces (hard stop).
-        The result is ``name.torque`` (N m), or ``name.force`` (N) for sliding joints.
+        Beyond the limits a spring pushes the joint back (soft stop). With `restitution`, the stop is rigid: the joint
+        bounces, and rests on the stop without penetration (hard stop). The result is ``name.torque`` (N m), or
+        ``name.force`` (N) for sliding joints.
 
         Parameters
         ----------
@@ -542,18 +549,21 @@ class ForceMethods(ModelBase):
             Joint with one rotation or one translation.
         lower, upper : float, optional
             Limits in rad or m, measured from the reference configuration. Angles are continuous over revolutions.
-        stiffness : float
-            Spring stiffness beyond the limits, in N m/rad or N/m.
+        stiffness : float, optional
+            Spring stiffness beyond the limits, in N m/rad or N/m. Required without `restitution`; a hard stop is rigid
+            and does not use it.
         damping : float, default 0
-            Hunt-Crossley damping in N m s/rad^2 or N s/m^2: the damping force is ``damping * penetration * rate``.
+            Hunt-Crossley damping in N m s/rad^2 or N s/m^2: the damping force is ``damping * penetration * rate``. A
+            hard stop does not use it.
         restitution : float, optional
             Coefficient of restitution of a hard stop, between 0 and 1. The impact changes the velocities of all bodies.
-            When the bounces become shorter than a few steps, the joint comes to rest on the spring.
+            When the next bounce would last less than a thousandth of a step, the stop closes: it holds the joint by a
+            constraint until the joint leaves it.
 
         Returns
         -------
-        Element
-            Force element.
+        Element or list of JointStop
+            Force element of a soft stop; with `restitution`, one rigid stop for each given limit.
 
         Raises
         ------
@@ -572,31 +582,40 @@ class ForceMethods(ModelBase):
         range_ = parameters.get("upper", np.inf) - parameters.get("lower", -np.inf)
         if not range_ > 0:
             raise InputError(f"{name}: lower must be below upper")
-        if rotational and restitution is not None and (len(parameters) < 2 or range_ >= 2 * np.pi):
-            raise InputError(f"{name}: a hard stop of an angle needs both ends, less than one turn apart")
-        arguments = joint.a, joint.b, rotational, tuple(parameters), restitution is not None
-        parameters["stiffness"] = check_nonnegative(f"{name}: the stiffness", stiffness)
-        if rotational:
-            parameters["angle_branch"] = ZERO_BRANCH
-        functions: dict[str, Any] = dict(potential=bushings.limit_potential(*arguments))
-        if check_nonnegative(f"{name}: the damping", damping):
-            parameters["viscosity"] = float(damping)
-            functions["dissipation"] = bushings.limit_dissipation(*arguments)
-        stops = []
+        viscosity = check_nonnegative(f"{name}: the damping", damping)
+        if stiffness is not None:
+            check_nonnegative(f"{name}: the stiffness", stiffness)
         if restitution is not None:
             coefficient = check_nonnegative(f"{name}: the restitution", restitution)
             if coefficient > 1:
                 raise InputError(f"{name}: the restitution must be between 0 and 1, got {coefficient:g}")
-            limits = [
-                (side, at, sign) for side, at, sign in (("lower", lower, -1.0), ("upper", upper, 1.0)) if at is not None
-            ]
-            stops = [
-                JointStop(f"{name} {side}", joint, float(at), sign, coefficient, name) for side, at, sign in limits
-            ]
-            parameters["touching"] = 0.0
+            return self._add_joint_stops(name, joint, rotational, parameters, coefficient)
+        if stiffness is None:
+            raise InputError(f"{name}: a limit needs a stiffness (soft stop) or a restitution (hard stop)")
+        arguments = joint.a, joint.b, rotational, tuple(parameters)
+        parameters["stiffness"] = float(stiffness)
+        if rotational:
+            parameters["angle_branch"] = ZERO_BRANCH
+        functions: dict[str, Any] = dict(potential=bushings.limit_potential(*arguments))
+        if viscosity:
+            parameters["viscosity"] = viscosity
+            functions["dissipation"] = bushings.limit_dissipation(*arguments)
         element = self._add_force_element(name, joint.force_element(name, parameters, **functions), "limit", joint)
-        self._joint_stops += stops
         return self._register_joint_output(joint, rotational, element)
+
+    def _add_joint_stops(
+        self, name: str, joint: Joint, rotational: bool, limits: Mapping[str, float], restitution: float
+    ) -> list[JointStop]:
+        """Add one rigid stop for each limit of a joint."""
+        self._claim_name(name)
+        stops = [
+            JointStop(name, joint, rotational, limit, 1.0 if side == "upper" else -1.0, restitution)
+            for side, limit in limits.items()
+        ]
+        self._joint_stops[name] = stops
+        if rotational:
+            self._angle_branches += [(joint, stop.element, "angle_branch") for stop in stops if stop.element]
+        return stops
 
     def friction(
         self,
@@ -664,13 +683,13 @@ class ForceMethods(ModelBase):
         body_a: Body,
         body_b: Body,
         *,
-        stiffness: Any = None,
-        damping: Any = None,
+        stiffness: object = None,
+        damping: object = None,
         potential: ModelFunction | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
-        at: Any = None,
-        at_second: Any = None,
-        axes: Any = None,
+        at: PointLike | None = None,
+        at_second: PointLike | None = None,
+        axes: object = None,
     ) -> Element:
         """Add a bushing: an elastic connection of two bodies in all six directions.
 
@@ -873,7 +892,7 @@ class ForceMethods(ModelBase):
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
 
     def wheel(
-        self, name: str, body: Body, axis: Any, inertia: float, *, rate: float = 0.0, torque: Any = 0.0
+        self, name: str, body: Body, axis: object, inertia: float, *, rate: float = 0.0, torque: object = 0.0
     ) -> Element:
         """Add a wheel to a body: a flywheel, reaction wheel or gyroscope, as a gyrostat.
 
@@ -955,7 +974,7 @@ def _damper_force(rate: Any, k: Any) -> Any:
     return k.viscosity * rate
 
 
-def _spatial_matrix(context: str, value: Any) -> np.ndarray:
+def _spatial_matrix(context: str, value: object) -> np.ndarray:
     """Return a symmetric positive semidefinite 6x6 matrix from six diagonal entries or a matrix."""
     values = check_array(context, value)
     matrix = np.diag(values) if values.shape == (6,) else values

@@ -45,7 +45,7 @@ def ensemble(
     p0: Any = None,
     x0: Any = None,
     y0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t_end: float | None = None,
@@ -111,10 +111,11 @@ def ensemble(
     inputs : Schedule, mapping or sequence of these, optional
         Inputs over time, as of `simulate`: for all members, or one entry per member, with common names and times. If
         the energy depends on an input, its drift is not monitored.
-    tier : {"auto", "tree", "fused"}, default "auto"
-        Tier of the engine. "fused": members advance together in SIMD lanes, by code compiled for the model. "tree":
-        members of a mechanism run one after another in the tree tier of `simulate`, and nothing is compiled. "auto":
-        tree for mechanisms of more than 150 unknowns that `simulate` steps on a tree, otherwise fused.
+    tier : {"auto", "tree", "assembled", "fused"}, default "auto"
+        Tier of the engine. "fused": members advance together in SIMD lanes, by code compiled for the model. "tree",
+        "assembled": members run one after another in this tier of `simulate`; nothing is compiled on a tree, only
+        kernels of elements in the assembled tier. "auto": the tier of `simulate` for trees and assembled models with
+        more than 150 unknowns, otherwise fused.
 
     Returns
     -------
@@ -129,8 +130,8 @@ def ensemble(
     Notes
     -----
     8 or 16 members are advanced at once, one per SIMD lane. Results agree with `simulate` up to round-off, and bit for
-    bit in the tree tier. They are bitwise independent of the order of the members and of `threads`. If a member fails,
-    the others continue.
+    bit where members run one after another. They are bitwise independent of the order of the members and of `threads`.
+    If a member fails, the others continue.
 
     Examples
     --------
@@ -142,7 +143,7 @@ def ensemble(
     >>> many.q.shape, [round(float(x), 3) for x in many.q[:, -1, 0]]
     ((3, 3, 1), [0.54, -0.416, -0.99])
     """
-    check_choice("tier", tier, ("auto", "tree", "fused"))
+    check_choice("tier", tier, ("auto", "tree", "assembled", "fused"))
     schedules = _schedules(inputs)
     initial_values = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
     actual = model.model if isinstance(model, Problem) else model
@@ -188,7 +189,7 @@ def ensemble(
     )
 
 
-def _schedules(inputs: Any) -> list[Schedule]:
+def _schedules(inputs: object) -> list[Schedule]:
     """Return the inputs over time: none, one for all members, or one per member."""
     if inputs is None:
         return []

@@ -312,12 +312,12 @@ class _StepInterpolant:
             self._series: tuple[tuple[bytes, ...], np.ndarray] = (), np.empty(0)
             self.evaluate = self._evaluate_taylor
             return
-        if tier == "assembled":
+        if tier == "assembled" and compiled.base_step is None:
             sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
             self.evaluate = compiled.assembly.plan.dense_output
             return
-        if compiled.equations.loops_over_bodies or tier == "tree":
+        if compiled.equations.loops_over_bodies or tier in ("assembled", "tree"):
             sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
             return
