@@ -165,6 +165,15 @@ def test_what_does_not_belong_into_a_file(run_file, tmp_path, what):
     assert run_file.read_bytes() == before
 
 
+def test_chunks_that_are_larger_than_those_of_livens(run_file):
+    """A chunk of 384 KiB is refused: at most 256 KiB are written."""
+    with h5py.File(run_file, "r+") as file:
+        del file["q"]
+        file.create_dataset("q", data=np.zeros((101, 2)), chunks=(3 << 13, 2), maxshape=(None, 2))
+    with pytest.raises(lv.InputError, match="'q' is stored in larger chunks than livens writes"):
+        everything(run_file)
+
+
 @pytest.mark.parametrize("piece", [(1 << 62, 8), (10**6, 8), (0, 1 << 60)])
 def test_a_journal_that_reaches_out_of_its_file(run_file, piece):
     """With a checksum that is right: whoever wrote it knew what he did."""

@@ -1,5 +1,7 @@
 """Starts of large systems, against the dense ones on systems that are small enough for both."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -198,3 +200,22 @@ def test_singular_systems_have_the_smallest_solution():
     smallest = np.linalg.lstsq(A, b, rcond=None)[0]
     found = solve_regularized(A, b, 5)
     assert np.abs(A @ found - b).max() < 1e-10 and np.linalg.norm(found) <= 2 * np.linalg.norm(smallest)
+
+
+def test_memory_of_a_long_tree_with_a_redundant_loop():
+    """Redundant constraints behind a long chain are found without matrices of the size of the chain squared."""
+    mb, before, n = lv.Multibody(gravity=[0, 0, -9.81]), None, 200
+    for i in range(n):
+        rod = mb.rod(f"rod{i}", a=[0.1 * i, 0, 0], b=[0.1 * (i + 1), 0, 0], mass=0.1, radius=0.01)
+        mb.revolute(f"hinge{i}", before or mb.ground, rod, at=rod.a, axis="y")
+        before = rod
+    corners = 0.1 * n * np.eye(3)[0] + np.array([[0, 0, 0], [0, 0, -0.3], [0.2, 0, -0.35], [0.2, 0, 0]])
+    rods = [mb.rod(f"bar{j}", a=corners[j], b=corners[j + 1], mass=1.0, radius=0.03) for j in range(3)]
+    for j, pair in enumerate(zip([before, *rods], [*rods, before], strict=True)):
+        mb.revolute(f"loop{j}", *pair, at=corners[j], axis="y")
+    q, v = mb.initial_state
+    tracemalloc.start()
+    state = dense_start.initial_state(mb.system, q, v, mb.system.parameter_vector(), redundant="auto")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(state.removed_constraints) == 3 and peak < 5e7

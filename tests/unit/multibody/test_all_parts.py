@@ -14,7 +14,9 @@ from force_cases import MOMENT, G, in_hinge, in_slide, on_line
 
 import livens as lv
 from livens import math as m
+from livens.multibody.builder.constraints import ConstraintMethods
 from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.couplings import CouplingMethods
 from livens.multibody.builder.forces import ForceMethods
 from livens.multibody.builder.joints import JointMethods
 from livens.multibody.joint_types import SPATIAL_JOINTS
@@ -193,7 +195,7 @@ def drawn(*classes):
 def test_every_part_has_a_case():
     """A method that is added to a drawing is missing here until it has one."""
     have = {name.split(" ")[0] for name in CASES} | set(SPATIAL_JOINTS) | OTHERS
-    assert drawn(ForceMethods, ControlMethods, JointMethods) == have
+    assert drawn(ForceMethods, ControlMethods, JointMethods, ConstraintMethods, CouplingMethods) == have
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -8,7 +8,9 @@ import pytest
 import livens as lv
 from livens.multibody.body import Body, Marker
 from livens.multibody.builder.bodies import BodyMethods
+from livens.multibody.builder.constraints import ConstraintMethods
 from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.couplings import CouplingMethods
 from livens.multibody.builder.forces import ForceMethods
 from livens.multibody.builder.joints import JointMethods
 from livens.multibody.joint import Joint
@@ -171,7 +173,10 @@ def spoilt(method, good):
 
 
 def test_every_method_is_here():
-    classes, mine = (BodyMethods, ForceMethods, ControlMethods, JointMethods), {"sensor"}
+    classes, mine = (
+        (BodyMethods, ForceMethods, ControlMethods, JointMethods, ConstraintMethods, CouplingMethods),
+        {"sensor"},
+    )
     public = {name for one in classes for name, value in vars(one).items() if inspect.isfunction(value)}
     assert {name for name in public if name[0] != "_"} | mine == set(GOOD)
     assert set(SPATIAL_JOINTS) | set(PLANAR_JOINTS) <= set(GOOD)

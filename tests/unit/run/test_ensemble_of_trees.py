@@ -152,8 +152,8 @@ def test_the_tier_depends_on_the_equations():
         lv.ensemble(mb.system, q, v, reduce={"height": lambda q: q[2]}, **options)
     with pytest.raises(lv.InputError, match="cannot be stepped on a tree"):
         lv.ensemble(lv.problems.load("simple-pendulum"), tier="tree")
-    with pytest.raises(lv.InputError, match=r"tier must be .auto., .tree. or .fused., got .assembled."):
-        lv.ensemble(mb.system, q, v, **{**options, "tier": "assembled"})
+    with pytest.raises(lv.InputError, match=r"tier must be .auto., .tree., .assembled. or .fused., got .reference."):
+        lv.ensemble(mb.system, q, v, **{**options, "tier": "reference"})
 
 
 def test_members_with_a_loop_are_single_runs():

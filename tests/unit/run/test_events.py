@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import livens as lv
+from livens import math as m
 
 OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
 FALL = np.sqrt(2 / 9.81)  # from a height of 1
@@ -257,3 +258,25 @@ def test_joints_answer_to_a_kick(rods, mass):
     assert turning == pytest.approx(np.linalg.solve(M, mass * 3.0 * 0.5 * (n == 0)), rel=1e-9, abs=1e-12)
     assert mb.system.uses_sparse_path == (rods == 60)
     assert np.abs(run["velocity_constraint"][behind]).max() < 1e-12
+
+
+@pytest.mark.parametrize("options", [dict(h=0.1), dict(tolerance=1e-8)], ids=["equal", "adaptive"])
+def test_a_step_that_ends_at_an_event_begins_at_its_own_time(options):
+    """The last step of a run of ``x' = cos t`` that ends at x = 0.5 takes the rates of its own times."""
+    stop = lv.Event(lambda x: x[0] - 0.5, name="stop", terminal=True)
+    model = lv.FirstOrder("x", rhs=lambda x, t: [m.cos(t)])
+    run = lv.simulate(model, x0=[0.0], scheme="radau-iia-5", t_end=1.0, events=[stop], **options)
+    assert run.t[-1] == pytest.approx(np.arcsin(0.5), abs=1e-7) and run.x[-1, 0] == pytest.approx(0.5, abs=1e-7)
+
+
+def test_velocities_after_a_kick_do_not_depend_on_the_units_of_constraints():
+    """A point on a line in space, given by two planes: the kick keeps what is along the line."""
+    for scale in (1e-4, 1.0, 1e4):
+        line = lv.System(
+            "x y z",
+            kinetic=lambda v: v @ v,
+            constraints=lambda q, scale=scale: [scale * (q[0] - q[1]), (q[1] - q[2]) / scale],
+        )
+        kick = lv.Event(lambda t: t - 0.05, name="kick", action=lambda v: {"v": v + np.array([3.0, 0.0, 0.0])})
+        run = lv.simulate(line, [0.0] * 3, [0.0] * 3, h=0.01, t_end=0.1, events=[kick])
+        assert run.v[-1] == pytest.approx([1.0, 1.0, 1.0], rel=1e-9)
