@@ -20,6 +20,7 @@ from livens.models.controller import Controller
 from livens.models.director_bodies import director_bodies
 from livens.models.element import Element, ElementType, InvariantForm, element_type, resolve_indices
 from livens.models.element_groups import ElementGroup, group_elements
+from livens.models.mass_signs import MassSigns
 from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
 from livens.models.input_entry import InputEntry
@@ -332,6 +333,14 @@ class System(SystemProperties, Model):
             indices.append((*range(self.model_parameters.size), *range(offset, offset + element.parameters.size)))
             offset += element.parameters.size
         return tuple(indices)
+
+    @functools.cached_property
+    def _mass_signs(self) -> MassSigns:
+        return MassSigns(self)
+
+    def check_parameters(self, changes: Mapping[str, object], k: np.ndarray) -> None:
+        if changes:
+            self._mass_signs.check(changes, k)
 
     # -- interface to a run -------------------------------------------------------------------------------------------
     @property
