@@ -338,6 +338,8 @@ class CompiledStep:
 
         None without such a force.
         """
+        if getattr(self.model, "external_force", None) is None:
+            return None
         slot = self.flat_equations.external_force
         return slot.force.counts.copy() if isinstance(slot, MidpointForceSlot) else None
 
