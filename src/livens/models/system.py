@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -398,6 +398,8 @@ class System(SystemProperties, Model):
         return element_sums.energy_round_off_sums(self) if self.uses_sparse_path else None
 
     error_norm_variables = ("q", "v")
+    #: Key and redundant constraints of the last start with such constraints, see `initialization.redundancy`.
+    last_redundancy: tuple[tuple[Hashable, ...], tuple[int, ...]] | None = None
 
     @functools.cached_property
     def bodies(self) -> dict[str, list[str]]:

@@ -1,5 +1,6 @@
 """Starts of large systems, against the dense ones on systems that are small enough for both."""
 
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -220,6 +221,29 @@ def test_singular_systems_have_the_smallest_solution():
     smallest = np.linalg.lstsq(A, b, rcond=None)[0]
     found = solve_regularized(A, b, 5)
     assert np.abs(A @ found - b).max() < 1e-10 and np.linalg.norm(found) <= 2 * np.linalg.norm(smallest)
+
+
+@pytest.mark.parametrize("large", [10**9, 0])
+def test_redundancy_is_analysed_once_for_repeated_starts(monkeypatch, large):
+    """Starts at other states are analysed anew, so that results do not depend on earlier runs."""
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", large)
+    mb = lv.Multibody()
+    corners = [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 0, 0]]
+    rods = [mb.rod(f"rod{i}", a=a, b=b, mass=1.0) for i, (a, b) in enumerate(itertools.pairwise(corners))]
+    for i, (a, b) in enumerate(itertools.pairwise([mb.ground, *rods, mb.ground])):
+        mb.revolute(f"hinge{i}", a, b, at=corners[i], axis=[0, 1, 0])
+    (q, v), k = mb.initial_state, mb.system.parameter_vector()
+    counts = []
+    for module in (dense_start, sparse):
+        name = "redundant_constraints" if module is dense_start else "_removed_constraints"
+        find = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, find=find: counts.append(1) or find(*a))
+    options = dict(redundant="remove")
+    removed = [dense_start.initial_state(mb.system, q, v, k, **options).removed_constraints for _ in range(3)]
+    assert len(counts) == 1 and removed[0] == removed[1] == removed[2] and len(removed[0]) == 3
+    other = mb.system.parameter_vector({"rod0.mass": 2.0})
+    dense_start.initial_state(mb.system, q, v, other, **options)
+    assert len(counts) == 2
 
 
 def test_memory_of_a_long_tree_with_a_redundant_loop():
