@@ -323,7 +323,9 @@ def test_masses_down_to_zero(name):
     assert distances[3] < 1e-12 and distances[4] == 0
 
 
-@pytest.mark.parametrize(("name", "rejected"), [("lobatto-iiic-2", 0.02), ("lobatto-iiic-3", 0.1), ("lobatto-iiic-4", 0.2)])
+@pytest.mark.parametrize(
+    ("name", "rejected"), [("lobatto-iiic-2", 0.02), ("lobatto-iiic-3", 0.1), ("lobatto-iiic-4", 0.2)]
+)
 def test_controlled_steps_with_constraints_are_seldom_rejected(name, rejected):
     """The estimate does not contain the initial velocity, whose error depends on the size of the previous step."""
     problem = lv.problems.load("simple-pendulum")

@@ -90,8 +90,8 @@ class MassSigns:
                 culprits.append(f"parameter '{name}' = {_text(alone[is_changed])}")
         named = " and ".join(culprits) or "the changed parameters"
         return (
-            f"{named}: the kinetic energy is negative, as the mass matrix has a negative eigenvalue. Masses and moments "
-            "of inertia must not be negative. If it is intended, build the model itself with this value"
+            f"{named}: the kinetic energy is negative, as the mass matrix has a negative eigenvalue. Masses and "
+            "moments of inertia must not be negative. If it is intended, build the model itself with this value"
         )
 
     def _negative_eigenvalues(self, rows: np.ndarray) -> np.ndarray:

@@ -20,10 +20,10 @@ from livens.models.controller import Controller
 from livens.models.director_bodies import director_bodies
 from livens.models.element import Element, ElementType, InvariantForm, element_type, resolve_indices
 from livens.models.element_groups import ElementGroup, group_elements
-from livens.models.mass_signs import MassSigns
 from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
 from livens.models.input_entry import InputEntry
+from livens.models.mass_signs import MassSigns
 from livens.models.quantity import Quantity
 from livens.models.symmetry import keeps_momentum, trace_generator
 from livens.models.system_properties import SystemProperties

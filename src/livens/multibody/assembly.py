@@ -249,9 +249,9 @@ class Assembly:
             gap, hint = float(np.abs(g).max()), ""
             if gap <= _ROUNDED_DATA * (1.0 + np.abs(q).max()):
                 hint = (
-                    ". The gap is of the size of rounded lengths: these joints are redundant, and fit together with exact "
-                    "lengths only, such as three parallel cranks. Remove a joint that closes the loop, or replace it by "
-                    "a penalty joint or a bushing"
+                    ". The gap is of the size of rounded lengths: these joints are redundant, and fit together with "
+                    "exact lengths only, such as three parallel cranks. Remove a joint that closes the loop, or "
+                    "replace it by a penalty joint or a bushing"
                 )
             raise InputError(f"{problem} '{name}' stays open by {gap:.3g}{hint}")
         return q
