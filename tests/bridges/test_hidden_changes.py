@@ -93,6 +93,7 @@ def database():
     def f(t, y):
         return -(1 + connection.execute("select gain from gains").fetchone()[0] * t) * y
 
+    weakref.finalize(f, connection.close)  # Python 3.13 warns of open connections
     return f, lambda: connection.execute("update gains set gain = 2")
 
 

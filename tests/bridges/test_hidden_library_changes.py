@@ -324,7 +324,12 @@ def import_function():
     module, other = types.ModuleType("numpy"), types.ModuleType("numpy")
     module.livens_gain, other.livens_gain = 0.0, 2.0
     plain, results = builtins.__import__, [module]
-    builtins.__import__ = lambda name, *more: results[0] if name == "numpy" else plain(name, *more)
+
+    def replaced(name, globals_=None, *more):  # CasADi imports NumPy, too
+        is_own = name == "numpy" and (globals_ or {}).get("__name__") == __name__
+        return results[0] if is_own else plain(name, globals_, *more)
+
+    builtins.__import__ = replaced
 
     def f(t, y):
         import numpy

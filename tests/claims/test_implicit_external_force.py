@@ -80,6 +80,21 @@ def test_given_jacobian_replaces_the_differences():
     assert calls["differences"]["force"] > 2 * calls["given"]["force"]
 
 
+@pytest.mark.parametrize("options", [{}, {"jacobian": jacobian}], ids=["differences", "given"])
+@pytest.mark.parametrize("tier", ["fused", "reference"])
+def test_statistics_count_the_evaluations_of_the_force(options, tier, tmp_path):
+    model = external(**options)
+    given = dict(START, scheme="livens-em", h=0.05, tier=tier)
+    for events in ((), [lv.Event(lambda q: q[0] - 10.0)]):  # short runs without events are compiled as a whole
+        COUNTS.update(force=0, jacobian=0)
+        statistics = lv.simulate(model, **given, events=events).statistics
+        assert (statistics.force_evaluations, statistics.force_jacobians) == (COUNTS["force"], COUNTS["jacobian"])
+    COUNTS.update(force=0, jacobian=0)
+    lv.simulate(model, **given | dict(t_end=1.0), out=tmp_path / "run.h5")
+    statistics = lv.resume(tmp_path / "run.h5", system=model, t_end=2.0).statistics
+    assert (statistics.force_evaluations, statistics.force_jacobians) == (COUNTS["force"], COUNTS["jacobian"])
+
+
 def test_a_wrong_jacobian_fails_and_says_so():
     """Convergence is judged by the residual: no step is accepted with a Newton matrix that does not fit the force."""
     with pytest.raises(lv.IntegrationError, match="converge"):

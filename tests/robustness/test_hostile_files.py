@@ -147,6 +147,8 @@ HOSTILE = {
     "compound": replaced(
         "q", lambda file, folder: file.create_dataset("q", (101, 2), dtype=[("a", "f8"), ("b", "f8")])
     ),
+    "scalar": replaced("q", lambda file, folder: file.create_dataset("q", data=1.0)),
+    "float32": replaced("q", lambda file, folder: file.create_dataset("q", data=np.zeros((101, 2), np.float32))),
     "labels": replaced("coordinate", lambda file, folder: file.create_dataset("coordinate", data=np.zeros(2))),
     "other labels": lambda file, folder: file["coordinate"].__setitem__(0, "z"),
     "format": lambda file, folder: file.attrs.__setitem__("format", np.zeros((10,))),

@@ -216,3 +216,16 @@ def test_ctrl_c_while_a_result_file_is_opened_leaves_it_unlocked(tmp_path, monke
     del kept
     gc.collect()  # HDF5 closes the file of the interrupted call, without effect
     assert np.array_equal(lv.load(path).q, run.q)
+
+
+def test_imports_and_runs_leave_the_handlers_of_the_host_program():
+    """A program with any name, such as ``livens``, keeps KeyboardInterrupt, ``finally`` and atexit."""
+    program = (
+        "import signal, sys; sys.argv[0] = '/somewhere/livens'\n"
+        "numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)\n"
+        "before = [signal.getsignal(number) for number in numbers]\n"
+        "import livens\n"
+        "livens.simulate(livens.problems.load('simple-pendulum'), t_end=0.01)\n"
+        "assert [signal.getsignal(number) for number in numbers] == before\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

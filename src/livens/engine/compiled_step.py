@@ -333,6 +333,20 @@ class CompiledStep:
             )
         return kernels
 
+    def force_counts(self) -> np.ndarray | None:
+        """Return the numbers of evaluations of an external force within steps, and of its Jacobian, by all runs so far.
+
+        None without such a force.
+        """
+        if getattr(self.model, "external_force", None) is None:
+            return None
+        slot = self.flat_equations.external_force
+        return slot.force.counts.copy() if isinstance(slot, MidpointForceSlot) else None
+
+    def evaluations_since(self, counts: np.ndarray | None) -> np.ndarray | None:
+        """Return the numbers of evaluations since `force_counts` returned these counts."""
+        return None if counts is None else self.force_counts() - counts
+
     def neighbour_list(self, k: np.ndarray) -> NeighbourList | None:
         """Return the neighbour list of detected contacts for one run, or None if the model has none."""
         external = self.flat_equations.external_force

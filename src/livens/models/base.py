@@ -150,6 +150,17 @@ class Model:
         """
         return self.parameter_table.vector(changes)
 
+    def check_parameters(self, changes: Mapping[str, object], k: np.ndarray) -> None:
+        """Raise `InputError` if changed parameters are invalid, such as a negative mass.
+
+        Parameters
+        ----------
+        changes : mapping of str to array_like
+            Changed parameters by name.
+        k : ndarray of shape (parameter_count,) or (n_members, parameter_count)
+            Parameter vectors with these changes.
+        """
+
     def stored_parameters(self, changed: Collection[str], k: np.ndarray) -> dict[str, Any]:
         """Return the parameter values that are stored in a result file.
 

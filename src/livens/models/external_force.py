@@ -79,6 +79,8 @@ class ExternalForce:
         #: Whether the force may depend on velocities.
         self.depends_on_velocity = depends_on_velocity
         self._function = _PROTOTYPE(self.address)
+        #: Numbers of evaluations of the force and of its given Jacobian; compiled implicit steps increment them, too.
+        self.counts = np.zeros(2, dtype=np.int64)
 
     def fingerprint_data(self) -> Sequence[object]:
         """Return the data of the fingerprint: everything the step equations depend on.
@@ -96,6 +98,7 @@ class ExternalForce:
         arguments = [np.ascontiguousarray(part, dtype=float).ravel() for part in (q, v, [t], k)]
         force = np.zeros(arguments[0].size)
         self._function(*(part.ctypes.data for part in (*arguments, force)))
+        self.counts[0] += 1
         return force
 
     def jacobian(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> np.ndarray:
@@ -120,6 +123,7 @@ class ExternalForce:
         if self.jacobian_address:
             arguments = [np.ascontiguousarray(part, dtype=float) for part in (q, v, [t], k)]
             _PROTOTYPE(self.jacobian_address)(*(part.ctypes.data for part in (*arguments, result)))
+            self.counts[1] += 1
             return result
         force = self(q, v, t, k)
         for j in range(2 * n if self.depends_on_velocity else n):

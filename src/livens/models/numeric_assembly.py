@@ -35,7 +35,7 @@ class NumericAssembly:
     """Numeric assembly of a system: the kernels of each element type, evaluated for all elements of the type."""
 
     def __init__(self, system: System, t: float, k: np.ndarray) -> None:
-        self.system, self._t, self._k = system, t, k
+        self.system, self.t, self.k = system, t, k
         self._batch_evaluators: dict[tuple[int, str], BatchEvaluator] = {}
 
     def _evaluate(self, group_index: int, name: str, q: np.ndarray, v: np.ndarray | None) -> list[np.ndarray]:
@@ -44,7 +44,7 @@ class NumericAssembly:
             self._batch_evaluators[group_index, name] = BatchEvaluator(_kernel(group.element_type, name), group.count)
         dofs = group.coordinates
         return self._batch_evaluators[group_index, name](
-            q[dofs], 0.0 if v is None else v[dofs], self._t, self._k[group.parameters]
+            q[dofs], 0.0 if v is None else v[dofs], self.t, self.k[group.parameters]
         )
 
     # -- position level -----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -23,6 +23,7 @@ from livens.models.element_groups import ElementGroup, group_elements
 from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
 from livens.models.input_entry import InputEntry
+from livens.models.mass_signs import MassSigns
 from livens.models.quantity import Quantity
 from livens.models.symmetry import keeps_momentum, trace_generator
 from livens.models.system_properties import SystemProperties
@@ -333,6 +334,14 @@ class System(SystemProperties, Model):
             offset += element.parameters.size
         return tuple(indices)
 
+    @functools.cached_property
+    def _mass_signs(self) -> MassSigns:
+        return MassSigns(self)
+
+    def check_parameters(self, changes: Mapping[str, object], k: np.ndarray) -> None:
+        if changes:
+            self._mass_signs.check(changes, k)
+
     # -- interface to a run -------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
@@ -389,6 +398,8 @@ class System(SystemProperties, Model):
         return element_sums.energy_round_off_sums(self) if self.uses_sparse_path else None
 
     error_norm_variables = ("q", "v")
+    #: Key and redundant constraints of the last start with such constraints, see `initialization.redundancy`.
+    last_redundancy: tuple[tuple[Hashable, ...], tuple[int, ...]] | None = None
 
     @functools.cached_property
     def bodies(self) -> dict[str, list[str]]:

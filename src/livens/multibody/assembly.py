@@ -28,6 +28,8 @@ from livens.types import Expr, ScalarLike, Vector
 _MAX_STEP = 0.25
 #: Tolerances of the constraint residual and of required initial values.
 _CLOSURE_TOL, _TARGET_TOL = 1e-11, 1e-9
+#: Gap of a loop, relative to the positions, below which it may be due to lengths with few digits.
+_ROUNDED_DATA = 1e-5
 #: Number of twist coordinates from which a model counts as large.
 _LARGE_MODEL = 150
 _VELOCITY_LEVEL = ("rate", "velocity", "omega")
@@ -244,7 +246,14 @@ class Assembly:
             worst = self.twist.joint_constraints[int(np.nanargmax(np.abs(g)))]
             problem = "the initial values cannot be met:" if value.size else "the mechanism cannot be assembled:"
             name = self.system.constraint_names[worst]
-            raise InputError(f"{problem} '{name}' stays open by {np.abs(g).max():.3g}")
+            gap, hint = float(np.abs(g).max()), ""
+            if gap <= _ROUNDED_DATA * (1.0 + np.abs(q).max()):
+                hint = (
+                    ". The gap is of the size of rounded lengths: these joints are redundant, and fit together with "
+                    "exact lengths only, such as three parallel cranks. Remove a joint that closes the loop, or "
+                    "replace it by a penalty joint or a bushing"
+                )
+            raise InputError(f"{problem} '{name}' stays open by {gap:.3g}{hint}")
         return q
 
     # -- velocities ---------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,9 +89,11 @@ class Statistics:
     force_evaluations: int = 0  # of expensive forces (of all forces, if the scheme does not distinguish them)
     force_jacobians: int = 0  # of the same forces
 
-    def count_forces(self, scheme: Any) -> None:
-        """Compute force evaluations from the numbers of steps and Newton iterations."""
-        self.force_evaluations, self.force_jacobians = scheme.evaluation_counts(self.steps, self.newton_iterations)
+    def count_forces(self, scheme: Any, counted: Sequence[int] | None = None) -> None:
+        """Set the force evaluations: those counted, or those of all steps and Newton iterations of the scheme."""
+        if counted is None:
+            counted = scheme.evaluation_counts(self.steps, self.newton_iterations)
+        self.force_evaluations, self.force_jacobians = int(counted[0]), int(counted[1])
 
 
 @dataclass

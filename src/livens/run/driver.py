@@ -106,6 +106,7 @@ class Run:
         has_held = plan.inputs is not None or compiled.model.angle_branches is not None
         self._held = HeldParameters(plan, compiled) if has_held else None
         self._progress, self._callback = progress, callback
+        self._force_counts = compiled.force_counts()  # before the run
         self._ended_by_event = False  # True if a terminal event ended the run
         self._resume_point: Checkpoint | None = None  # before the final steps: a longer run resumes here
         self._has_actions = any(getattr(event, "action", None) is not None for event in events)
@@ -128,6 +129,8 @@ class Run:
             if earlier is not None and "events" in earlier.checkpoint:
                 self._event_detector.restore(earlier.checkpoint["events"], earlier.info.events)
         self._initial_counts = self.statistics.repivots, self.statistics.reference_steps
+        if self._force_counts is not None:
+            self._force_counts -= self.statistics.force_evaluations, self.statistics.force_jacobians
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
     def _checkpoint(self) -> Checkpoint:
@@ -458,7 +461,7 @@ class Run:
         statistics, cost = self.statistics, self._stepper.statistics
         statistics.newton_iterations += int(np.add.reduce(steps.newton_iterations))
         statistics.steps += steps.n_steps
-        statistics.count_forces(self._plan.scheme)
+        statistics.count_forces(self._plan.scheme, self._compiled.evaluations_since(self._force_counts))
         repivots, reference_steps = self._initial_counts
         statistics.repivots = repivots + cost.repivots
         statistics.reference_steps = reference_steps + cost.fallback_steps

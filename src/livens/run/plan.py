@@ -154,7 +154,9 @@ class Plan:
         if schedule is not None:
             changes = {**changes, **schedule.first_values()}
         options["estimate_h0"] = estimate_h0
-        return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
+        plan = cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
+        model.check_parameters(plan.parameters, plan.k)
+        return plan
 
     def __post_init__(self) -> None:
         if self.t_end <= self.t0:
@@ -198,12 +200,14 @@ class Plan:
                 {**self.problem.start_values, **initial_values},
                 {**self.problem.parameters, **changes},
             )
+        k = self.model.parameter_vector(changes)
+        self.model.check_parameters(changes, k)
         plan = object.__new__(Plan)
         plan.__dict__.update(
             self.__dict__,
             start=initial_values,
             parameters=changes,
-            k=self.model.parameter_vector(changes),
+            k=k,
             cache=self.cache,
         )
         return plan

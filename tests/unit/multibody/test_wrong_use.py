@@ -220,6 +220,38 @@ def test_over_constrained_mechanisms_say_so():
         torn.check()
 
 
+def parallel_cranks(error, third):
+    """Three parallel cranks of a coupler, the third one redundant: it fits with exact lengths only."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    coupler = mb.rod("coupler", a=[0, 0, 1], b=[2, 0, 1], mass=1.0)
+    for i, x in enumerate((0.0, 1.0, 2.0)):
+        top, axis = [x, 0, 1], [0, 1, 0]
+        crank = mb.rod(f"crank{i}", a=[x, 0, 0], b=top, mass=1.0)
+        mb.revolute(f"base{i}", crank, mb.ground, at=[x, 0, 0], axis=axis)
+        if i < 2:
+            mb.revolute(f"top{i}", crank, coupler, at=top, axis=axis)
+        elif third == "hinge":
+            mb.revolute(f"top{i}", crank, coupler, at=top, at_second=[x + error, 0, 1 + error], axis=axis)
+        elif third == "penalty":
+            mb.penalty_joint(f"top{i}", crank, coupler, joint_type="revolute", frequency=20.0, at=top, axis=axis)
+    for name in ("base0",) if third == "hinge" else ("base0", "base2"):
+        mb.initial(mb.connections[name], rate=1.0)
+    return mb
+
+
+def test_loops_that_fit_with_exact_lengths_only():
+    """Lengths with few digits leave a gap that no motion closes; the message names the cause and what to do."""
+    options = dict(h=1e-3, t_end=0.1)
+    exact = parallel_cranks(0.0, "hinge").simulate(**options)
+    assert exact.summary.max_constraint < 1e-14
+    message = r"'base\d: along 3' stays open by [1-9]e-10\. .* rounded lengths: .* Remove a joint .* by a penalty"
+    with pytest.raises(lv.InputError, match=message):
+        parallel_cranks(3e-9, "hinge").simulate(**options)
+    for remedy, difference in (("removed", 0.1), ("penalty", 1e-3)):
+        run = parallel_cranks(3e-9, remedy).simulate(**options)
+        assert np.abs(run["coupler.position"] - exact["coupler.position"]).max() < difference
+
+
 def test_targets_and_units():
     world = World()
     mb, axle = world.mb, world.axles[0]

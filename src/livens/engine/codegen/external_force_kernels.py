@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from livens.engine.codegen.jit import NativeCode, compile_uncached
 from livens.engine.codegen.step_kernels import compile_function_kernel
-from livens.models.external_force import DIFFERENCE_INCREMENT
+from livens.models.external_force import DIFFERENCE_INCREMENT, ExternalForce
 from livens.schemes.core.step_equations import MidpointForceSlot
 
 #: Kernels that read the Jacobian of the force; `residual` and `update_state` read the force only.
@@ -50,12 +52,12 @@ class ExternalForceKernels:
             *_loop("copy", nc, [*_load("value", "%c", "%copy.i"), *_store("%value", "to", "%full", "%copy.i")]),
             *_loop("clear", n + 2 * n * n, _store("0.0", "cleared", "%force", "%clear.i")),
             f"call void inttoptr (i64 {self._query.address} to ptr)(ptr %x, ptr %z, ptr %c, ptr %query, ptr %query)",
-            _call(force.address, "%force"),
+            *_call(force.address, "%force", force.counts[:1]),
         ]
         if needs_jacobian and force.jacobian_address:
-            body.append(_call(force.jacobian_address, "%jacobian"))
+            body += _call(force.jacobian_address, "%jacobian", force.counts[1:])
         elif needs_jacobian:
-            body += _loop("column", 2 * n if force.depends_on_velocity else n, _difference_column(n, force.address))
+            body += _loop("column", 2 * n if force.depends_on_velocity else n, _difference_column(n, force))
         body.append(f"call void inttoptr (i64 {inner} to ptr)(ptr %x, ptr %z, ptr %full, ptr %r, ptr %out)")
         lines = "\n".join(line if line.endswith(":") else f"  {line}" for line in body)
         return (
@@ -65,7 +67,7 @@ class ExternalForceKernels:
         )
 
 
-def _difference_column(n: int, address: int) -> list[str]:
+def _difference_column(n: int, force: ExternalForce) -> list[str]:
     """Return the forward differences by coordinate or velocity ``%column.i``."""
     return [
         *_load("old", "%query", "%column.i"),
@@ -77,7 +79,7 @@ def _difference_column(n: int, address: int) -> list[str]:
         "%exact_increment = fsub double %new, %old",
         *_store("%new", "moved", "%query", "%column.i"),
         *_loop("reset", n, _store("0.0", "at_reset", "%shifted", "%reset.i")),
-        _call(address, "%shifted"),
+        *_call(force.address, "%shifted", force.counts[:1]),
         *_store("%old", "back", "%query", "%column.i"),
         *_loop(
             "row",
@@ -95,8 +97,15 @@ def _difference_column(n: int, address: int) -> list[str]:
     ]
 
 
-def _call(address: int, out: str) -> str:
-    return f"call void inttoptr (i64 {address} to ptr)(ptr %query, ptr %v, ptr %t, ptr %k, ptr {out})"
+def _call(address: int, out: str, count: np.ndarray) -> list[str]:
+    """Return the call of a force or of its Jacobian, and the increment of the number of its evaluations."""
+    counter = f"ptr inttoptr (i64 {count.ctypes.data} to ptr)"
+    return [
+        f"call void inttoptr (i64 {address} to ptr)(ptr %query, ptr %v, ptr %t, ptr %k, ptr {out})",
+        f"{out}.count = load i64, {counter}",
+        f"{out}.next_count = add i64 {out}.count, 1",
+        f"store i64 {out}.next_count, {counter}",
+    ]
 
 
 def _loop(name: str, count: int, body: list[str]) -> list[str]:

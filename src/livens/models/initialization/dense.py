@@ -15,7 +15,7 @@ from livens.models.base import InitialState
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
 from livens.models.initialization.derivative_array import TOLERANCE
 from livens.models.initialization.massless import check_massless_equilibrium
-from livens.models.initialization.redundancy import redundancy_error, redundant_constraints
+from livens.models.initialization.redundancy import cached_redundancy, redundancy_error, redundant_constraints
 from livens.models.numeric_assembly import NumericAssembly
 from livens.models.system import System
 from livens.progress import report_progress
@@ -79,9 +79,9 @@ def initial_state(
         )
         terms = AssembledTerms(*assembly.assemble(q, v))
     if redundant == "auto" or system.frames:
-        removed = redundant_constraints(
-            system, q, v, assembly.constraint_jacobian, functools.partial(gauss_newton_to_constraints, assembly)
-        )
+        to_constraints = functools.partial(gauss_newton_to_constraints, assembly)
+        find = functools.partial(redundant_constraints, system, q, v, assembly.constraint_jacobian, to_constraints)
+        removed = cached_redundancy(system, (q, v, k, t0), redundant, find)
         if removed and redundant == "error":
             raise redundancy_error(system, removed)
     else:

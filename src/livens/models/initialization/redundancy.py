@@ -25,6 +25,25 @@ _AT_REST = 1e-9
 _MAX_NAMED = 20
 
 
+def cached_redundancy(
+    system: System,
+    state: tuple[np.ndarray, np.ndarray, np.ndarray, float],
+    policy: str,
+    find: Callable[[], tuple[int, ...]],
+) -> tuple[int, ...]:
+    """Return the redundant constraints at a state (q, v, k, t0), found before if the last start had the same state.
+
+    Constraints found at another state are not reused: pivoting may select other ones there, and the round-off of a run
+    would depend on earlier runs.
+    """
+    q, v, k, t0 = state
+    key = (q.tobytes(), v.tobytes(), k.tobytes(), t0, policy)
+    last = system.last_redundancy
+    if last is None or last[0] != key:
+        last = system.last_redundancy = key, find()
+    return last[1]
+
+
 def redundant_constraints(
     system: System,
     q: np.ndarray,

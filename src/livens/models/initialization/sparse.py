@@ -17,7 +17,11 @@ from livens.models.initialization.dense import (
     project_position,
     project_velocity,
 )
-from livens.models.initialization.redundancy import dependent_off_singularity, redundancy_error
+from livens.models.initialization.redundancy import (
+    cached_redundancy,
+    dependent_off_singularity,
+    redundancy_error,
+)
 from livens.models.initialization.sparse_linalg import SparseConstraintJacobian, solve_if_regular, solve_regularized
 from livens.models.numeric_assembly import NumericAssembly, SparseAssembledTerms
 from livens.models.system import System
@@ -53,7 +57,8 @@ def complete_multipliers(
     solution = solve_if_regular(matrix, rhs)
     if solution is not None:
         return (), solution[system.n :]
-    removed = _removed_constraints(system, assembly, terms, q, v, redundant)
+    find = functools.partial(_removed_constraints, system, assembly, terms, q, v, redundant)
+    removed = cached_redundancy(system, (q, v, assembly.k, assembly.t), redundant, find)
     keep = np.setdiff1d(np.arange(system.n + system.m), system.n + np.array(removed, dtype=np.int64))
     solution = np.zeros(system.n + system.m)
     solution[keep] = solve_regularized(matrix[keep][:, keep], rhs[keep], system.n)

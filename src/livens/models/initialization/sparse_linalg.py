@@ -11,6 +11,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
@@ -22,6 +23,12 @@ _PIVOT_TOLERANCE = 1e-10
 _DEPENDENCE_TOLERANCE = 1e-9
 #: Maximum number of dependent rows for which the last row of each relation is determined.
 _MAX_CANONICAL = 64
+#: Maximum number of relations that one block inverse iteration determines.
+_MAX_RELATIONS = 64
+#: Smallest variance of a combination of relations, relative to the largest one, above which they are independent.
+_MIN_VARIANCE = 1e-6
+#: Smallest coefficient of the row that is removed for a relation, relative to that of the first relation.
+_MIN_RELATIVE_PIVOT = 0.05
 _MAX_ITERATIONS = 12
 
 
@@ -59,28 +66,43 @@ class SparseConstraintJacobian:
         """
         candidates, all_rows = self._candidates(protected), np.arange(self.G.shape[0])
         dependent = self._verified(np.setdiff1d(all_rows, candidates), candidates) if candidates.size else candidates
-        while (hidden := self._near_null_row(np.setdiff1d(all_rows, dependent), protected)) is not None:
-            dependent = np.union1d(dependent, [hidden])
+        while (hidden := self._near_null_rows(np.setdiff1d(all_rows, dependent), protected)).size:
+            dependent = np.union1d(dependent, hidden)
         if not dependent.size or protected is not None or dependent.size > _MAX_CANONICAL:
             return [int(i) for i in dependent]
         return self._last_of_each_relation(np.setdiff1d(all_rows, dependent), dependent)
 
-    def _near_null_row(self, independent: np.ndarray, protected: np.ndarray | None) -> int | None:
-        """Return a row that is a combination of other rows of the set; None if the rows are independent.
+    def _near_null_rows(self, independent: np.ndarray, protected: np.ndarray | None) -> np.ndarray:
+        """Return rows that are combinations of the other rows of the set; none if the rows are independent.
 
-        Relations with large coefficients have no small pivot; inverse iteration on S detects them.
+        Relations with large coefficients have no small pivot; inverse iteration on S detects them. If there is one,
+        block inverse iteration determines up to `_MAX_RELATIONS` of them, and pivoted QR one row of each.
         """
         is_complete = len(independent) == self.G.shape[0]
         rows = self.rows if is_complete else self.rows[independent]
         factors = self._factors if is_complete else _factorize_spd(rows @ rows.T, _REGULARIZATION)
-        y = np.random.default_rng(13).standard_normal(len(independent))
+        random = np.random.default_rng(13)
+        y = random.standard_normal(len(independent))
         for _ in range(3):
             y = factors.solve(y / np.linalg.norm(y))
         y = y / np.linalg.norm(y)
         if not np.linalg.norm(rows.T @ y) <= _DEPENDENCE_TOLERANCE:
-            return None
-        removable = np.ones(len(independent), dtype=bool) if protected is None else ~protected[independent]
-        return int(independent[int(np.argmax(np.where(removable, np.abs(y), 0.0)))])
+            return independent[:0]
+        block = random.standard_normal((len(independent), min(_MAX_RELATIONS, len(independent))))
+        for _ in range(2):  # columns remain independent: all relations are amplified by the inverse regularization
+            block = factors.solve(block / np.linalg.norm(block, axis=0))
+        variances, directions = np.linalg.eigh(block.T @ block)
+        is_relation = variances > _MIN_VARIANCE * variances[-1]
+        relations = block @ (directions[:, is_relation] / np.sqrt(variances[is_relation]))
+        relations = relations[:, np.linalg.norm(rows.T @ relations, axis=0) <= _DEPENDENCE_TOLERANCE]
+        if not relations.size:
+            relations = y[:, None]
+        if protected is not None:
+            relations[protected[independent]] = 0.0
+        R, pivots = scipy.linalg.qr(relations.T, mode="r", pivoting=True)
+        magnitudes = np.abs(np.diagonal(R))
+        n_removed = max(1, int((magnitudes > _MIN_RELATIVE_PIVOT * magnitudes[0]).sum()))
+        return np.asarray(independent[pivots[:n_removed]])
 
     def _candidates(self, protected: np.ndarray | None) -> np.ndarray:
         """Return the rows with small pivots after the elimination of protected rows: candidates for dependent rows."""

@@ -170,6 +170,7 @@ def ensemble(
     )
     shared_parameters = {name: value for name, value in plan.parameters.items() if name not in values}
     k = parameter_rows(plan.model, shared_parameters, values, count)
+    plan.model.check_parameters(values, k)
     plan = dataclasses.replace(plan, parameters={**shared_parameters, **member_row(values, 0)})
     default_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
     table = input_table(plan, schedules, k) if schedules else InputTable.empty()
