@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 import livens
-from livens.errors import InputError, LivensError, explain_call_errors, suggestion
+from livens.errors import InputError, LivensError, abbreviate, explain_call_errors, suggestion
 from livens.expressions.parameters import shared
 from livens.late_attributes import LateAttributes
 from livens.models.element import Element
@@ -549,9 +549,9 @@ class Multibody(
         """Return the summary and the picture of the initial configuration for notebooks."""
         summary = {
             "mechanism": self.name,
-            "bodies": f"{len(self.bodies)}: {html.abbreviate(list(self.bodies))}",
-            "joints": f"{len(self.joints)}: {html.abbreviate(list(self.joints))}" if self.joints else "",
-            "forces": html.abbreviate(list(self._force_elements)),
+            "bodies": f"{len(self.bodies)}: {abbreviate(list(self.bodies))}",
+            "joints": f"{len(self.joints)}: {abbreviate(list(self.joints))}" if self.joints else "",
+            "forces": abbreviate(list(self._force_elements)),
             "gravity": "none" if self.gravity is None else f"{[float(g) for g in self.gravity]} m/s²",
             "more": "mb.check(), mb.simulate(t_end=, h=)",
         }

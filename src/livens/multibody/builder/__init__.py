@@ -1,2 +1,2 @@
 """Builder methods of `livens.Multibody`, grouped by bodies, joints, constraints, couplings, forces, control, contacts,
-flexible bodies and files of robots."""
+flexible bodies and robot description files."""

@@ -21,7 +21,7 @@ from livens.multibody.fixed_tendons import (
 )
 from livens.multibody.imports.actuators import add_actuator
 from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
-from livens.multibody.imports.import_notes import abbreviate, group_notes
+from livens.multibody.imports.import_notes import group_notes, names_of_note
 from livens.multibody.imports.inertia_regrouping import TRIANGLE_TOLERANCE, links_without_inertia, regroup_inertia
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
@@ -117,7 +117,7 @@ class MultibodyBuilder:
         regrouped = regroup_inertia(self.clusters, self.poses, receivers)
         if regrouped:
             robot.notes.append(
-                f"inertia of neighbours is moved across joints to links that have none ({abbreviate(regrouped)}): "
+                f"inertia of neighbours is moved across joints to links that have none ({names_of_note(regrouped)}): "
                 "motions are the same, reactions in these joints are not"
             )
         for cluster in dict.fromkeys(self.clusters.values()):
@@ -149,11 +149,11 @@ class MultibodyBuilder:
         robot.notes += [f"ignored, although it changes the motion: {message}" for message in skipped]
         if self.balanced:
             robot.notes.append(
-                f"inertia tensors that no body can have are replaced by mean moments ({abbreviate(self.balanced)})"
+                f"inertia tensors that no body can have are replaced by mean moments ({names_of_note(self.balanced)})"
             )
         if self.inactive_limits:
             robot.notes.append(
-                f"joint limits are ignored ({abbreviate(self.inactive_limits)}) because the file gives no limit "
+                f"joint limits are ignored ({names_of_note(self.inactive_limits)}) because the file gives no limit "
                 "stiffness; pass limit_stiffness or add mb.limit"
             )
         self.mb.import_warnings += group_notes(robot.notes)
