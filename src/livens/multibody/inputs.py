@@ -51,7 +51,18 @@ class Input:
     uses: list[tuple[Element, str]] = field(default_factory=list)
 
     def parameters(self, parameter: str) -> dict[str, Any]:
-        """Return the parameters of an element with this input: value, slope and time of the value."""
+        """Return the parameters of an element with this input: value, rate and time of the value.
+
+        Parameters
+        ----------
+        parameter : str
+            Name of the parameter of the element.
+
+        Returns
+        -------
+        dict of str to number
+            Parameters by name.
+        """
         return {
             parameter: self.value,
             f"{parameter}_rate": np.zeros_like(self.value),
