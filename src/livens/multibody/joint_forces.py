@@ -120,8 +120,8 @@ def joint_coordinate(w: Any, k: Any, rotational: bool) -> Any:
 def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike]:
     """Return the forces conjugate to the invariants; their power is `magnitude` times the rate of the joint coordinate.
 
-    The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this magnitude
-    for any rotation during a step. A force acts on both bodies at the same point.
+    The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this
+    magnitude for any rotation during a step. A force acts on both bodies at the same point.
     """
     if not rotational:
         return [magnitude]

@@ -46,7 +46,8 @@ def _regularised_coulomb(Q: ScalarLike, u: Vector, sliding: Vector, mu: ScalarLi
 class Race(NamedTuple):
     """Race of a ring: rotation, wave numbers of the modes, index of the first modal coordinate, and ovality.
 
-    The angle of a rotating ring is the coordinate after its centre. The index counts coordinates of the contact element.
+    The angle of a rotating ring is the coordinate after its centre. The index is that in the contact
+    element.
     """
 
     spins: bool
