@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -11,7 +10,7 @@ import numpy as np
 from livens.errors import InputError, suggestion
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
-from livens.types import ArrayLike
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -22,7 +21,7 @@ class MovingMarker:
     """Point in space that moves as a given function of time, such as a point of a road or of a shaker."""
 
     name: str
-    position: Callable[[Any], Any]
+    position: ModelFunction
 
     def __repr__(self) -> str:
         return f"<moving marker {self.name}>"
