@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -127,6 +127,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     if len(names) > _MAX_LISTED:
         names = [*names[:_MAX_LISTED], f"... ({len(names)} names)"]
     return f"; known: {', '.join(names)}" if names else ""
+
+
+def abbreviate(names: Sequence[object], limit: int = 12) -> str:
+    """Return the first names, and the number of the remaining ones.
+
+    >>> abbreviate(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    listed = ", ".join(str(name) for name in names[:limit])
+    return listed + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def explain_call_errors(target: T, name: str = "") -> T:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, abbreviate
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.state_layout import Layout
 from livens.expressions.tracing import ModelFunction
@@ -361,13 +361,13 @@ class Model:
         return html.definition_table(
             {
                 "model": self.type_label,
-                "coordinates": f"{len(self.coordinates)}: {html.abbreviate(self.coordinates)}",
-                "bodies": html.abbreviate(list(self.bodies)),
-                "constraints": f"{len(self.constraint_names)}: {html.abbreviate(self.constraint_names)}"
+                "coordinates": f"{len(self.coordinates)}: {abbreviate(self.coordinates)}",
+                "bodies": abbreviate(list(self.bodies)),
+                "constraints": f"{len(self.constraint_names)}: {abbreviate(self.constraint_names)}"
                 if self.constraint_names
                 else "",
-                "algebraic variables": html.abbreviate(self.algebraic_names),
-                "parameters": html.abbreviate(parameters),
+                "algebraic variables": abbreviate(self.algebraic_names),
+                "parameters": abbreviate(parameters),
                 "default scheme": self.default_scheme,
             }
         )

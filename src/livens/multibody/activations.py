@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from livens import math as m
 from livens.expressions.tracing import ModelFunction
-from livens.multibody.joint_forces import Law
+from livens.multibody.inputs import Law
 from livens.types import ScalarLike, Vector
 
 if TYPE_CHECKING:

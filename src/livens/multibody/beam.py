@@ -29,7 +29,8 @@ _STATION_TOL = 1e-6
 class Beam:
     """Beam: nodes from the first end to the last, with their arc lengths, and elements between them.
 
-    A clamped end on the ground is the ground itself. Joints, springs and loads take nodes like any body."""
+    A clamped end on the ground is the ground itself. Joints, springs and loads take nodes like any body.
+    """
 
     name: str
     section: Section
@@ -53,10 +54,27 @@ class Beam:
 
     @property
     def length(self) -> float:
+        """Arc length in m."""
         return float(self.stations[-1])
 
     def at(self, s: float) -> Body:
-        """Return the node at an arc length from the first end; `stations` of the beam guarantee one."""
+        """Return the node at an arc length from the first end; `stations` of the beam guarantee one.
+
+        Parameters
+        ----------
+        s : float
+            Arc length in m.
+
+        Returns
+        -------
+        Body
+            Node of the beam.
+
+        Raises
+        ------
+        InputError
+            If there is no node at this arc length.
+        """
         arc_length = check_number(f"{self.name}: the arc length", s)
         nearest = int(np.argmin(np.abs(self.stations - arc_length)))
         if abs(self.stations[nearest] - arc_length) > _STATION_TOL * self.length:

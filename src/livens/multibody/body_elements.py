@@ -139,7 +139,7 @@ class BodyElement(Element):
 
 
 def check_body(context: str, value: object) -> BodyElement:
-    """Return `given` if it is a body element, else raise InputError."""
+    """Return `value` if it is a body element, else raise InputError."""
     if not isinstance(value, BodyElement):
         raise InputError(f"{context} needs a body, got {value!r}")
     return value

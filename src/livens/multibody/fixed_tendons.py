@@ -12,9 +12,9 @@ from livens import math as m
 from livens.expressions.parameters import ParameterNamespace
 from livens.models.element import Element, InvariantForm, of_invariants
 from livens.multibody.couplings import CouplingTerm
+from livens.multibody.inputs import Law
 from livens.multibody.joint_forces import (
     ZERO_BRANCH,
-    Law,
     conjugate_force,
     joint_coordinate,
     joint_invariants,

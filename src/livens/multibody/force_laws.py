@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 #: Position of an end in space as a function of time; None for an end at rest or in a body.
-Motion = Callable[[Any], Any] | None
+Motion = ModelFunction | None
 #: Names of the arguments of a force law, and of a potential.
 FORCE_ARGUMENTS = (("length",), ("rate", "velocity"), ("t",), ("k",))
 POTENTIAL_ARGUMENTS = (("length",), ("k",))
@@ -30,8 +29,8 @@ def point_force(
     point_a: Any,
     point_b: Any,
     *,
-    force: Callable[..., Any] | None = None,
-    potential: Callable[..., Any] | None = None,
+    force: ModelFunction | None = None,
+    potential: ModelFunction | None = None,
     motion: tuple[Motion, Motion] = (None, None),
     parameters: dict[str, Any],
 ) -> Element:
@@ -67,7 +66,7 @@ def gap(
 
 @functools.cache
 def _law_potential(
-    a: Parametrisation, b: Parametrisation, law: Callable[..., Any], motion: tuple[Motion, Motion]
+    a: Parametrisation, b: Parametrisation, law: ModelFunction, motion: tuple[Motion, Motion]
 ) -> InvariantForm | ModelFunction:
     if motion != (None, None):
         return lambda q, t, k: law(m.norm(gap(a, b, motion, q, t, k)), k)
@@ -77,7 +76,7 @@ def _law_potential(
 
 @functools.cache
 def _law_forces(
-    a: Parametrisation, b: Parametrisation, law: Callable[..., Any], motion: tuple[Motion, Motion]
+    a: Parametrisation, b: Parametrisation, law: ModelFunction, motion: tuple[Motion, Motion]
 ) -> InvariantForm | ModelFunction:
     if motion != (None, None):
         return _forces_at_moving_points(a, b, law, motion)
@@ -107,7 +106,7 @@ def _distance_invariants(a: Parametrisation, b: Parametrisation) -> tuple[ModelF
 
 
 def _forces_at_moving_points(
-    a: Parametrisation, b: Parametrisation, law: Callable[..., Any], motion: tuple[Motion, Motion]
+    a: Parametrisation, b: Parametrisation, law: ModelFunction, motion: tuple[Motion, Motion]
 ) -> ModelFunction:
     n = len(a.names)
 
@@ -130,7 +129,7 @@ def _forces_at_moving_points(
     return forces
 
 
-def _time_derivative(law: Callable[[Any], Any], t: ScalarLike) -> Vector:
+def _time_derivative(law: ModelFunction, t: ScalarLike) -> Vector:
     """Return the derivative of a function of time, at a symbol."""
     time = ca.SX.sym("t")
     gradient = ca.jacobian(m.to_casadi(m.array(law(m.Scalar(time)))), time)

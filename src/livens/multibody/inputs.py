@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,7 @@ from livens.models.element import Element
 from livens.models.input_entry import InputEntry
 from livens.models.system import System
 from livens.multibody.joint_types import cos_sin_angle
-from livens.types import ScalarLike
+from livens.types import ModelFunction, ScalarLike
 from livens.validation import check_array
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from livens.multibody.joint import Joint
 
 #: Law of a force element: a function of time, joint coordinate, rate and parameters.
-Law = Callable[..., Any]
+Law = ModelFunction
 #: Accepted names of the arguments of a law in a joint.
 _JOINT_ARGUMENTS: tuple[tuple[str, ...], ...] = (
     ("t",),
@@ -51,7 +51,18 @@ class Input:
     uses: list[tuple[Element, str]] = field(default_factory=list)
 
     def parameters(self, parameter: str) -> dict[str, Any]:
-        """Return the parameters of an element with this input: value, slope and time of the value."""
+        """Return the parameters of an element with this input: value, rate and time of the value.
+
+        Parameters
+        ----------
+        parameter : str
+            Name of the parameter of the element.
+
+        Returns
+        -------
+        dict of str to number
+            Parameters by name.
+        """
         return {
             parameter: self.value,
             f"{parameter}_rate": np.zeros_like(self.value),

@@ -7,7 +7,7 @@ Energies and forces of the elements are composed with these functions: ``T(q(the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -22,7 +22,7 @@ from livens.models.system import System
 from livens.multibody.armature import JointArmature
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
-from livens.types import ScalarLike, Vector
+from livens.types import ModelFunction, ScalarLike, Vector
 
 #: Names of the coordinate and of its rate, by joint type.
 _COORDINATES = {"revolute": ("angle", "rate"), "prismatic": ("position", "velocity")}
@@ -140,7 +140,7 @@ def _composed_element(
     forces = ca.jtimes(local[0], theta, F, True) if local[0].numel() else ca.SX.zeros(theta.numel())
     parameter_names = [*system.model_parameters.values, *element.parameters.values]
 
-    def composed(expression: ca.SX) -> Callable[..., Any]:
+    def composed(expression: ca.SX) -> ModelFunction:
         function = ca.Function("composed", [theta, rates, model.t, model.k], [ca.densify(expression)])
 
         def evaluate(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
@@ -199,7 +199,7 @@ def _quantities(system: System, path: Sequence[Joint], to_bodies: ca.Function) -
     return reduced
 
 
-def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constraints: int) -> Callable[..., Any]:
+def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constraints: int) -> ModelFunction:
     """Return the expression of an output as a function of joint coordinates."""
 
     def expression(q: Vector, v: Vector, lam: object, t: ScalarLike, k: ParameterNamespace) -> Any:
@@ -209,6 +209,6 @@ def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constrai
     return expression
 
 
-def _velocity_entry(i: int) -> Callable[..., Any]:
+def _velocity_entry(i: int) -> ModelFunction:
     """Return the expression of one velocity."""
     return lambda q, v, lam, t, k: v[i]

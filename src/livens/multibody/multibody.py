@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 import livens
-from livens.errors import InputError, LivensError, explain_call_errors, suggestion
+from livens.errors import InputError, LivensError, abbreviate, explain_call_errors, suggestion
 from livens.expressions.parameters import shared
 from livens.late_attributes import LateAttributes
 from livens.models.element import Element
@@ -39,6 +39,7 @@ from livens.multibody.sampled_controller import register_controllers
 from livens.multibody.spanning_tree import tree_constraints
 from livens.scene import html
 from livens.scene.sketch import svg
+from livens.types import ModelFunction
 from livens.validation import (
     check_array,
     check_integer,
@@ -532,13 +533,6 @@ class Multibody(
 
     @classmethod
     def _late_attributes(cls) -> Mapping[str, str]:
-        """Return the modules of the methods that later layers attach, such as `simulate`.
-
-        Returns
-        -------
-        mapping of str to str
-            Module below ``livens`` by method.
-        """
         return livens.MULTIBODY_ACCESSORS
 
     def __repr__(self) -> str:
@@ -549,9 +543,9 @@ class Multibody(
         """Return the summary and the picture of the initial configuration for notebooks."""
         summary = {
             "mechanism": self.name,
-            "bodies": f"{len(self.bodies)}: {html.abbreviate(list(self.bodies))}",
-            "joints": f"{len(self.joints)}: {html.abbreviate(list(self.joints))}" if self.joints else "",
-            "forces": html.abbreviate(list(self._force_elements)),
+            "bodies": f"{len(self.bodies)}: {abbreviate(list(self.bodies))}",
+            "joints": f"{len(self.joints)}: {abbreviate(list(self.joints))}" if self.joints else "",
+            "forces": abbreviate(list(self._force_elements)),
             "gravity": "none" if self.gravity is None else f"{[float(g) for g in self.gravity]} m/s²",
             "more": "mb.check(), mb.simulate(t_end=, h=)",
         }
@@ -562,7 +556,7 @@ class Multibody(
         return f'<div style="display:flex;gap:1em;align-items:center">{picture}{html.definition_table(summary)}</div>'
 
 
-def _padded_generator(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
+def _padded_generator(generator: ModelFunction, count: int) -> ModelFunction:
     """Extend the generator of a symmetry by `count` coordinates that it leaves unchanged."""
 
     def generated(q: Any) -> Any:

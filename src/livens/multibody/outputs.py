@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -215,7 +215,7 @@ def _user_output(function: ModelFunction) -> ModelFunction:
 def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
     d, parametrisation = body.dimension, body.parametrisation
 
-    def local(function: Callable[[Any, Any], Any]) -> ModelFunction:
+    def local(function: ModelFunction) -> ModelFunction:
         return lambda q, v, lam, t, k: m.to_casadi(m.array(function(m.from_casadi(q[i]), m.from_casadi(v[i]))))
 
     outputs = {
@@ -237,7 +237,7 @@ def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
             outputs[name] = Quantity(
                 f"point {name} of {body.name}",
                 "m",
-                local(lambda q, v, lever=local_position: parametrisation.point(q, lever)),  # type: ignore[misc]
+                local(lambda q, v, lever=local_position: parametrisation.point(q, lever)),
                 shape=(d,),
             )
     return outputs
@@ -246,7 +246,7 @@ def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
 def _joint_outputs(joint: Joint, i: list[int]) -> dict[str, Quantity]:
     name = joint.name
 
-    def local(function: Callable[[Any, Any], Any]) -> ModelFunction:
+    def local(function: ModelFunction) -> ModelFunction:
         return lambda q, v, lam, t, k: m.to_casadi(m.array([function(m.from_casadi(q[i]), m.from_casadi(v[i]))]))
 
     outputs = {}

@@ -16,7 +16,8 @@ import numpy as np
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
 from livens.multibody.body_elements import BodyElement
-from livens.multibody.joint_forces import Law, conjugate_force, joint_coordinate, joint_invariants, joint_rate
+from livens.multibody.inputs import Law
+from livens.multibody.joint_forces import conjugate_force, joint_coordinate, joint_invariants, joint_rate
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
 from livens.types import ScalarLike, Vector
 

@@ -23,8 +23,7 @@ from livens.models.element import Element
 from livens.models.quantity import Quantity
 from livens.multibody.body import Body
 from livens.multibody.body_elements import BodyElement
-from livens.multibody.inputs import TimeLaw
-from livens.multibody.joint_forces import Law
+from livens.multibody.inputs import Law, TimeLaw
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
 from livens.types import Expr, ScalarLike, Vector
 

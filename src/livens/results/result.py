@@ -428,13 +428,6 @@ class Result(LateAttributes):
 
     @classmethod
     def _late_attributes(cls) -> Mapping[str, str]:
-        """Return the modules of the methods and properties that later layers attach.
-
-        Returns
-        -------
-        mapping of str to str
-            Module below ``livens`` by attribute.
-        """
         return livens.ACCESSORS
 
     def __getitem__(self, name: str) -> Any:

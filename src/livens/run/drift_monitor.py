@@ -446,7 +446,7 @@ def summary_from_maxima(
 
 
 def scaled_summary(energy: str, momenta: Sequence[str], scale: float, maxima: np.ndarray) -> Summary:
-    """Return the summary of the largest deviations computed by `fold`; energies are relative to `scale`."""
+    """Return the summary of the largest deviations `maxima`; energies are relative to `scale`."""
     # Python floats: no warnings for inf / inf after a blow-up
     drift, increment, _, constraint, velocity, *momentum_maxima = maxima.tolist()
     drifts = {

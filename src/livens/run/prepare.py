@@ -57,6 +57,7 @@ class Prepared:
 
     @property
     def scheme(self) -> Scheme:
+        """Scheme of the step."""
         scheme: Scheme = self._defaults["scheme"]
         return scheme
 

@@ -114,9 +114,9 @@ def simulate(
     events : sequence of Event, optional
         Zero crossings to detect, see `Result.events`.
     tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
-        Tier of the engine: by structure and size of the model ("auto"), joint unknowns of a tree of bodies ("tree"),
-        fully unrolled native code ("fused"), native code per element type for large systems ("assembled"), or slow
-        Python code ("reference"). Results agree up to round-off; ``run.info.tier_reason`` explains the choice.
+        Tier of the engine. "auto": by structure and size of the model. "tree": joint unknowns of a tree of bodies.
+        "fused": fully unrolled native code. "assembled": native code per element type, for large systems. "reference":
+        slow Python code. Results agree up to round-off; ``run.info.tier_reason`` explains the choice.
     threads : int, default 1
         Number of threads of the assembled tier. Results do not depend on it, bit for bit.
     out : str or Path, optional

@@ -101,6 +101,7 @@ class MotionState:
 
     @property
     def t(self) -> float:
+        """Time in seconds."""
         return self._state.t
 
     def __getattr__(self, name: str) -> np.ndarray:

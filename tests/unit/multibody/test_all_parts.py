@@ -18,7 +18,9 @@ from livens.multibody.builder.constraints import ConstraintMethods
 from livens.multibody.builder.control import ControlMethods
 from livens.multibody.builder.couplings import CouplingMethods
 from livens.multibody.builder.forces import ForceMethods
+from livens.multibody.builder.joint_forces import JointForceMethods
 from livens.multibody.builder.joints import JointMethods
+from livens.multibody.builder.point_forces import PointForceMethods
 from livens.multibody.joint_types import SPATIAL_JOINTS
 
 BEYOND = dict(times=(0.03, 0.06), steps=(0.006, 0.003, 0.0015, 0.00075))  # a limit is left again after a while
@@ -195,7 +197,18 @@ def drawn(*classes):
 def test_every_part_has_a_case():
     """A method that is added to a drawing is missing here until it has one."""
     have = {name.split(" ")[0] for name in CASES} | set(SPATIAL_JOINTS) | OTHERS
-    assert drawn(ForceMethods, ControlMethods, JointMethods, ConstraintMethods, CouplingMethods) == have
+    assert (
+        drawn(
+            PointForceMethods,
+            JointForceMethods,
+            ForceMethods,
+            ControlMethods,
+            JointMethods,
+            ConstraintMethods,
+            CouplingMethods,
+        )
+        == have
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

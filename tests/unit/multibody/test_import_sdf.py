@@ -127,3 +127,21 @@ def test_free_links_of_zero_mass_are_refused_or_fixed(tmp_path):
     assert mb.joints["shoulder"].body_a is mb.ground and any(
         "changes the motion" in note for note in mb.import_warnings
     )
+
+
+def test_joint_axes_of_old_versions_are_in_the_frame_of_the_model(tmp_path):
+    """Since version 1.5 an axis without a frame is in the joint frame; before, it was in the frame of the model."""
+
+    def inertia_about_the_hinge(version, attributes):
+        path = tmp_path / "bar.sdf"
+        path.write_text(
+            f'<sdf version="{version}"><model name="bar"><link name="bar"><pose>0 0 1 1.5707963267948966 0 0</pose>'
+            "<inertial><mass>1</mass><inertia><ixx>.03</ixx><iyy>.02</iyy><izz>.04</izz></inertia></inertial></link>"
+            '<joint name="hinge" type="revolute"><parent>world</parent><child>bar</child>'
+            f"<axis><xyz{attributes}>0 1 0</xyz></axis></joint></model></sdf>"
+        )
+        return lv.Multibody.from_sdf(path).mass_matrix([0.0])[0, 0]
+
+    in_model = inertia_about_the_hinge("1.7", ' expressed_in="__model__"')
+    assert in_model == pytest.approx(0.04) and inertia_about_the_hinge("1.7", "") == pytest.approx(0.02)
+    assert inertia_about_the_hinge("1.4", "") == in_model

@@ -12,7 +12,9 @@ from livens.multibody.builder.constraints import ConstraintMethods
 from livens.multibody.builder.control import ControlMethods
 from livens.multibody.builder.couplings import CouplingMethods
 from livens.multibody.builder.forces import ForceMethods
+from livens.multibody.builder.joint_forces import JointForceMethods
 from livens.multibody.builder.joints import JointMethods
+from livens.multibody.builder.point_forces import PointForceMethods
 from livens.multibody.joint import Joint
 from livens.multibody.joint_types import PLANAR_JOINTS, SPATIAL_JOINTS
 
@@ -174,7 +176,16 @@ def spoilt(method, good):
 
 def test_every_method_is_here():
     classes, mine = (
-        (BodyMethods, ForceMethods, ControlMethods, JointMethods, ConstraintMethods, CouplingMethods),
+        (
+            BodyMethods,
+            PointForceMethods,
+            JointForceMethods,
+            ForceMethods,
+            ControlMethods,
+            JointMethods,
+            ConstraintMethods,
+            CouplingMethods,
+        ),
         {"sensor"},
     )
     public = {name for one in classes for name, value in vars(one).items() if inspect.isfunction(value)}

@@ -1,8 +1,8 @@
 """Modified Hamiltonians of symplectic schemes, and modified matrices of linear systems, ``log R(hA)/h``.
 
 A splitting is a product of exact flows of parts of H. By the formula of Baker, Campbell and Hausdorff it is the exact
-flow of a modified Hamiltonian ``H + h H_1 + h^2 H_2 + ...``, whose terms are nested Poisson brackets of the parts
-(Hairer, Lubich and Wanner 2006, IX.4). The terms of Runge-Kutta methods are elementary Hamiltonians, see
+flow of a modified Hamiltonian ``H + h H_1 + h^2 H_2 + ...`` (Hairer, Lubich and Wanner 2006, IX.4). Its terms are
+nested Poisson brackets of the parts. The terms of Runge-Kutta methods are elementary Hamiltonians, see
 `livens.analysis.study.modified_equation`. `livens.analysis.study.backward_error` measures the modified energy of a run.
 """
 

@@ -182,8 +182,8 @@ def uncertainty(
     model : Model, Problem or Prepared
         Model to simulate.
     uncertain : dict of str to distribution
-        Names of parameters or initial values (``g``, ``v0[1]``, ``q0``), each with ``(mean, standard deviation)`` of a
-        normal distribution, a distribution of ``scipy.stats`` (any object with ``rvs``), or one sample per member.
+        Names of parameters or initial values (``g``, ``v0[1]``, ``q0``). Each has the ``(mean, standard deviation)`` of
+        a normal distribution, a distribution of ``scipy.stats`` (any object with ``rvs``), or one sample per member.
     outputs : dict of str to str or callable
         Observables, or functions of the state, by name.
     members : int, default 1000

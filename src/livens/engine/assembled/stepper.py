@@ -103,7 +103,7 @@ class AssembledStepper(Stepper):
             self._tile_tables(threads),
             fronts,
         )
-        self._workspace_pool = WorkspacePool(self.allocate, compiled.cached("rooms", list))
+        self._workspace_pool = WorkspacePool(self.allocate, compiled.cached("workspaces", list))
         compile_unit.prepare()
 
     def _tile_tables(self, threads: int) -> TileTables:

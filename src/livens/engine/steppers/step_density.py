@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 #: Secant iteration for the logarithm of a step size: largest number of attempts, residual at round-off, and residual
 #: below which a stagnating iteration has converged.
 _MAX_ATTEMPTS, _ROUND_OFF, _CONVERGED = 25, 1e-14, 1e-9
+#: Range of the derivative by differences, which is near 1 at the solution; outside of it, a fixed-point step is taken.
+_MIN_DERIVATIVE, _MAX_DERIVATIVE = 0.2, 5.0
+#: Largest logarithm of a step size in a message; the exponential of larger ones overflows.
+_MAX_LOG_SIZE = 700.0
 
 
 class StepDensityStepper(Stepper):
@@ -104,10 +108,10 @@ class StepDensityStepper(Stepper):
             if abs(residual) <= _ROUND_OFF or stagnates:
                 return size, True, accelerations
             derivative = (residual - residual_last) / (x - x_last) if i else 1.0
-            if not 0.2 < derivative < 5.0:  # far from the solution: a fixed-point iteration
+            if not _MIN_DERIVATIVE < derivative < _MAX_DERIVATIVE:
                 derivative = 1.0
             x_last, residual_last, x = x, residual, x - residual / derivative
-        return h * math.exp(min(x, 700.0)), False, np.zeros(0)
+        return h * math.exp(min(x, _MAX_LOG_SIZE)), False, np.zeros(0)
 
     def _failure(self, steps: VariableSteps, s: int, size: float, h: float) -> StepFailure:
         if not 0.0 < size < math.inf:

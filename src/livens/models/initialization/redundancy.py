@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, abbreviate
 from livens.models.linalg import SOLVED_RTOL, dependent_rows, null_space_qr
 from livens.models.system import System
 
@@ -118,5 +118,4 @@ def redundancy_error(system: System, dependent: Collection[int]) -> InputError:
 
 def _names(system: System, constraints: Collection[int]) -> str:
     """Return the names of at most `_MAX_NAMED` constraints."""
-    names = ", ".join(f"'{system.constraint_names[i]}'" for i in sorted(constraints)[:_MAX_NAMED])
-    return names + (f" and {len(constraints) - _MAX_NAMED} more" if len(constraints) > _MAX_NAMED else "")
+    return abbreviate([f"'{system.constraint_names[i]}'" for i in sorted(constraints)], _MAX_NAMED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from livens.errors import InputError
@@ -13,7 +12,7 @@ from livens.multibody.body_constraint import BodyConstraint
 from livens.multibody.builder.base import ModelBase
 from livens.multibody.rolling import KnifeEdge, Rolling
 from livens.multibody.surface_constraints import PointOnImplicitSurface
-from livens.types import ArrayLike
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_positive
 
 
@@ -50,7 +49,7 @@ class ConstraintMethods(ModelBase):
         body_a: Body,
         body_b: Body,
         *,
-        surface: Callable[[Any], Any],
+        surface: ModelFunction,
         at: PointLike | None = None,
         origin: PointLike | None = None,
     ) -> BodyConstraint:
@@ -87,7 +86,7 @@ class ConstraintMethods(ModelBase):
         body_a: Body,
         body_b: Body,
         *,
-        curve: Callable[[Any], Any],
+        curve: ModelFunction,
         at: PointLike | None = None,
         origin: PointLike | None = None,
     ) -> BodyConstraint:

@@ -1,4 +1,4 @@
-"""Builder methods for files of robots: URDF, SDF and MJCF."""
+"""Builder methods for robot description files: URDF, SDF and MJCF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # importers are imported on demand
 
 
 class RobotFileMethods(ModelBase):
-    """Methods of `livens.Multibody` that read and write files of robots."""
+    """Methods of `livens.Multibody` that read and write robot description files."""
 
     @classmethod
     def from_urdf(

@@ -12,6 +12,7 @@ from livens.models.element import Element
 from livens.multibody.activations import activation_constraint
 from livens.multibody.fixed_tendons import FixedTendon, tendon_motor
 from livens.multibody.imports.robot_description import Actuator
+from livens.multibody.imports.tendons import add_tendon_element
 from livens.multibody.inputs import Input, Law, held_value
 from livens.multibody.pid import ControllerState, integrator_body
 
@@ -49,22 +50,14 @@ def add_actuator(builder: MultibodyBuilder, actuator: Actuator) -> None:
         key = "torque" if joint.joint_type.angle else "force"
         element = mb.motor(joint, name=name, parameters=parameters, **{key: direct_law(command, force)})
     elif actuator.activation_type == "none":
-        element = _add_tendon_motor(builder, name, FixedTendon(terms), parameters, direct_law(command, force))
+        tendon = FixedTendon(terms)
+        forces = tendon_motor(tendon.terms, direct_law(command, force))
+        element = add_tendon_element(mb, name, tendon, parameters, forces=forces)
     else:
         element = _add_activated_motor(builder, actuator, name, FixedTendon(terms), parameters, command, force)
     control.uses.append((element, "command"))
     mb._inputs[control.name] = control
     builder.control_names[actuator.name] = control.name
-
-
-def _add_tendon_motor(
-    builder: MultibodyBuilder, name: str, tendon: FixedTendon, parameters: dict[str, Any], law: Law
-) -> Element:
-    """Add a force on the length of a tendon."""
-    element = tendon.element(name, parameters, forces=tendon_motor(tendon.terms, law))
-    builder.mb._add_force_element(name, element)
-    builder.mb._angle_branches += tendon.branches(element)
-    return element
 
 
 def _add_activated_motor(
@@ -82,18 +75,17 @@ def _add_activated_motor(
     parameters |= {} if limits is None else {"activation_range": np.array(limits)}
     if actuator.activation_type == "filter":
         parameters["time_constant"] = actuator.time_constant
-    element = tendon.element(
+    element = add_tendon_element(
+        builder.mb,
         name,
+        tendon,
         parameters,
         extra_coordinates=[str(c) for c in state.body.coordinates],
         forces=tendon_motor(tendon.terms, activated_law(force), has_state=True),
         velocity_constraints=activation_constraint(actuator.activation_type, command, limits is not None),
         constraint_names=["activation"],
     )
-    mb = builder.mb
-    mb._add_force_element(name, element)
-    mb._angle_branches += tendon.branches(element)
-    mb._integrator_states[name] = builder.activations[actuator.name] = state
+    builder.mb._integrator_states[name] = builder.activations[actuator.name] = state
     return element
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from livens.errors import abbreviate
 
 _NAME = re.compile(r"(?<!\w)'[^']*'")  # an apostrophe follows a letter
 _LINE = re.compile(r"line \d+")
-#: Number of names in a note.
+#: Largest number of names in a note.
 _MAX_NAMES = 6
 
 
-def abbreviate(names: list[str]) -> str:
+def names_of_note(names: Sequence[str]) -> str:
     """Return an enumeration of at most six names."""
-    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(names[:_MAX_NAMES]) + more
+    return abbreviate(names, _MAX_NAMES)
 
 
 def group_notes(notes: Iterable[str]) -> list[str]:
@@ -29,6 +30,6 @@ def group_notes(notes: Iterable[str]) -> list[str]:
         _, names = groups.setdefault(key, (note, []))
         names += [name.group()] if name is not None and name.group() not in names else []
     return [
-        _NAME.sub(lambda _, names=names: abbreviate(names), note, count=1)  # type: ignore[misc]
+        _NAME.sub(lambda _, names=names: names_of_note(names), note, count=1)  # type: ignore[misc]
         for note, names in groups.values()
     ]

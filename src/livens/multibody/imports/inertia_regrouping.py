@@ -122,7 +122,7 @@ def regroup_inertia(
     moving = [cluster for cluster in dict.fromkeys(clusters.values()) if cluster.root is not None]
     open_links = [cluster for cluster in moving if _needs_inertia(cluster, receivers)]
     changed: list[str] = []
-    while True:  # a link that has received inertia can give it
+    while True:  # a link that has received inertia is a neighbour of the next ones
         supplied = [
             cluster
             for cluster in open_links
@@ -155,28 +155,28 @@ def _receive(
         sizes.append((inertia.mass, max(inertia.mass * 1e-2, float(np.abs(inertia.tensor).max()))))
     if not sizes:
         return False
-    mass, moment = max(size[0] for size in sizes), max(size[1] for size in sizes)  # gifts of the ground
-    gifts: list[LinkInertia] = []
+    mass, moment = max(size[0] for size in sizes), max(size[1] for size in sizes)  # transferred from the ground
+    transferred: list[LinkInertia] = []
     for transfer, donor in pairs:
         if donor is None:
             near = inertia.centre if inertia is not None else transfer.dof.point
-            gift = transfer.transferable_inertia(fraction * mass, fraction * moment, near)
+            part = transfer.transferable_inertia(fraction * mass, fraction * moment, near)
         else:
-            gift = transfer.transferable_inertia(
+            part = transfer.transferable_inertia(
                 fraction * donor.mass, fraction * _smallest_moment(donor), donor.centre
             )
-        if gift is None:
+        if part is None:
             continue
-        gifts.append(gift)
+        transferred.append(part)
         if donor is not None:
-            transfer.inertia = LinkInertia(-gift.mass, gift.centre, -gift.tensor)
+            transfer.inertia = LinkInertia(-part.mass, part.centre, -part.tensor)
             rest = sum_inertias([donor, transfer.inertia])
             if rest is None or not _is_proper(rest):
                 return False
-    total = sum_inertias([*gifts, *([inertia] if inertia is not None else [])])
+    total = sum_inertias([*transferred, *([inertia] if inertia is not None else [])])
     if total is None or not _is_proper(total):
         return False
-    receiver.transfers += [_in_link(gift, receiver, poses) for gift in gifts]
+    receiver.transfers += [_in_link(part, receiver, poses) for part in transferred]
     for transfer, _ in pairs:
         if transfer.inertia is not None and transfer.neighbour is not None:
             transfer.neighbour.transfers.append(_in_link(transfer.inertia, transfer.neighbour, poses))

@@ -26,7 +26,8 @@ _SETTINGS = {
     "inertiafromgeom": "auto",
     "balanceinertia": "false",
 }
-_MAX_ATTACHMENTS = 1000
+#: Largest number of attached models in a file, and of levels of attached models.
+_MAX_ATTACHMENTS, _MAX_LEVELS = 1000, 10
 
 
 def attach_models(root: XmlNode, folder: Path, depth: int = 0) -> None:
@@ -39,7 +40,7 @@ def attach_models(root: XmlNode, folder: Path, depth: int = 0) -> None:
         for node in assets.children_with_tag("model")
     }
     attachments = [(parent, node) for parent in root.iterate() for node in parent.children_with_tag("attach")]
-    if depth > 10 or len(attachments) > _MAX_ATTACHMENTS:
+    if depth > _MAX_LEVELS or len(attachments) > _MAX_ATTACHMENTS:
         raise root.error("too many attached models, or a model that attaches itself")
     for parent, node in attachments:
         name = node.text("model")
@@ -119,7 +120,7 @@ def _compiler_setting(model: XmlNode, name: str, default: str) -> str:
 
 
 def _resolve_files(root: XmlNode, inner: XmlNode, folder: str) -> None:
-    """Change the mesh files of an attached model to addresses in the mesh folder of the attaching model."""
+    """Change the mesh files of an attached model to paths relative to the mesh folder of the attaching model."""
     outer_folder, inner_folder = (
         _compiler_setting(model, "meshdir", "") or _compiler_setting(model, "assetdir", "") for model in (root, inner)
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from livens.errors import suggestion
 from livens.multibody.imports.effective_inertia import effective_joint_inertias
-from livens.multibody.imports.import_notes import abbreviate
+from livens.multibody.imports.import_notes import names_of_note
 from livens.multibody.imports.mjcf_defaults import Settings
 from livens.multibody.imports.orientations import from_quaternion
 from livens.multibody.imports.robot_description import (
@@ -270,7 +270,7 @@ class _EqualityActuatorReader:
         self._apply_joint_force_ranges()
         if without_joint:
             self.robot.notes.append(
-                f"actuators that do not act in a joint are not imported ({abbreviate(without_joint)})"
+                f"actuators that do not act in a joint are not imported ({names_of_note(without_joint)})"
             )
 
     def _apply_joint_force_ranges(self) -> None:

@@ -22,6 +22,10 @@ from livens.multibody.imports.xml import XmlNode, read
 _DOF_TYPES = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide", "ball": "ball"}
 _TYPES = (*_DOF_TYPES, "fixed", "universal", "revolute2", "gearbox", "screw")
 _MOMENTS = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+#: First version whose joint axes are in the joint frame by default; in older files they are in that of the model.
+_AXES_IN_JOINT_FRAME = 1.5
+#: Smallest length of a direction, and limit of a joint coordinate in rad or m that counts as infinite.
+_MIN_LENGTH, _UNLIMITED = 1e-10, 1e9
 
 
 def read_sdf(
@@ -46,7 +50,8 @@ def read_sdf(
     gravity = [_numbers(node, 3) for world in worlds for node in world.children_with_tag("gravity")]
     robot = RobotDescription(model.text("name", "SDF model"), gravity[0] if gravity else np.array(GRAVITY))
     reader = _SdfReader(model, robot, UrdfReader(model, MeshFiles(path.parent, packages), contacts, show_collisions))
-    reader.read(float(root.text("version", "1.9")))
+    version = root.number("version", 1.9)
+    reader.read("__model__" if version < _AXES_IN_JOINT_FRAME else "")
     return robot
 
 
@@ -61,7 +66,8 @@ class _SdfReader:
         #: Poses of links, joints and frames in the model.
         self._poses: dict[str, RigidTransform] = {}
 
-    def read(self, version: float) -> None:
+    def read(self, axis_frame: str) -> None:
+        """Read the model; `axis_frame` is the frame of joint axes without one, or empty for that of the joint."""
         model, robot = self.model, self.robot
         for node in model.children_with_tag("model", "include"):
             node.refuse("nested models are not supported")
@@ -84,7 +90,7 @@ class _SdfReader:
             is_massless = link.mass is None or not link.mass.mass > 0
             if joint_node is not None:
                 link.parent = self._end(joint_node, "parent")
-                link.dofs = self._dofs(joint_node, pose, version)
+                link.dofs = self._dofs(joint_node, pose, axis_frame)
             elif not is_static and is_massless:
                 self.link_nodes[name].refuse(
                     "a free link needs a mass: add a joint to the world, or make the model static; with strict=False "
@@ -138,7 +144,7 @@ class _SdfReader:
         return self._poses[name]
 
     # -- joints -------------------------------------------------------------------------------------------------------
-    def _dofs(self, joint: XmlNode, link_pose: RigidTransform, version: float) -> list[JointDof]:
+    def _dofs(self, joint: XmlNode, link_pose: RigidTransform, axis_frame: str) -> list[JointDof]:
         """Return the dofs of a joint in the frame of its child link."""
         joint_type, name = joint.choice("type", "", _TYPES), joint.text("name")
         if joint_type == "fixed":
@@ -151,21 +157,21 @@ class _SdfReader:
         tags = ("axis", "axis2") if joint_type == "universal" else ("axis",)
         dof_type = _DOF_TYPES.get(joint_type, "hinge")
         return [
-            self._dof(joint, tag, JointDof(f"{name}_{i + 1}" if i else name, dof_type, joint, point=in_link.position))
-            for i, tag in enumerate(tags)
+            self._dof(joint, tag, axis_frame, JointDof(dof_name, dof_type, joint, point=in_link.position))
+            for tag, dof_name in zip(tags, (name, f"{name}_2"), strict=False)
         ]
 
-    def _dof(self, joint: XmlNode, tag: str, dof: JointDof) -> JointDof:
+    def _dof(self, joint: XmlNode, tag: str, axis_frame: str, dof: JointDof) -> JointDof:
         axis = joint.required_child(tag)
         direction = axis.required_child("xyz")
         frame = direction.get("expressed_in")
         if frame is None:
             in_model = _text(axis, "use_parent_model_frame", "0") in ("1", "true")
-            frame = "__model__" if in_model else joint.text("name")
+            frame = "__model__" if in_model else axis_frame or joint.text("name")
         child = self._end(joint, "child") or ""
         vector = (self.pose(child).inverse @ self.pose(frame)).rotation @ _numbers(direction, 3)
         length = float(np.linalg.norm(vector))
-        if not length > 1e-10:
+        if not length > _MIN_LENGTH:
             raise direction.error("the axis must be a direction, and not zero")
         dof = replace(dof, axis=vector / length)
         dynamics, limit = axis.optional_child("dynamics"), axis.optional_child("limit")
@@ -174,8 +180,8 @@ class _SdfReader:
             dof.stiffness = _number(dynamics, "spring_stiffness", 0.0)
             dof.rest = _number(dynamics, "spring_reference", 0.0)
         if limit is not None and joint.text("type") != "continuous":
-            lower, upper = _number(limit, "lower", -1e16), _number(limit, "upper", 1e16)
-            dof.range = (lower, upper) if lower < upper and max(-lower, upper) < 1e9 else None
+            lower, upper = _number(limit, "lower", -_UNLIMITED), _number(limit, "upper", _UNLIMITED)
+            dof.range = (lower, upper) if lower < upper and max(-lower, upper) < _UNLIMITED else None
         return dof
 
     def _add_closure(self, joint: XmlNode) -> None:

@@ -12,16 +12,9 @@ from livens.models.element import Element
 from livens.multibody import body_drag, joint_forces, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
-from livens.multibody.fixed_tendons import (
-    FixedTendon,
-    linear_tendon_spring,
-    tendon_damper,
-    tendon_friction,
-    tendon_spring,
-)
 from livens.multibody.imports.actuators import add_actuator
 from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
-from livens.multibody.imports.import_notes import abbreviate, group_notes
+from livens.multibody.imports.import_notes import group_notes, names_of_note
 from livens.multibody.imports.inertia_regrouping import TRIANGLE_TOLERANCE, links_without_inertia, regroup_inertia
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
@@ -33,9 +26,8 @@ from livens.multibody.imports.robot_description import (
     LoopClosure,
     RigidTransform,
     RobotDescription,
-    TendonEquality,
-    TendonForces,
 )
+from livens.multibody.imports.tendons import add_tendon_equality, add_tendon_forces
 from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_types import SPATIAL_JOINTS
@@ -117,7 +109,7 @@ class MultibodyBuilder:
         regrouped = regroup_inertia(self.clusters, self.poses, receivers)
         if regrouped:
             robot.notes.append(
-                f"inertia of neighbours is moved across joints to links that have none ({abbreviate(regrouped)}): "
+                f"inertia of neighbours is moved across joints to links that have none ({names_of_note(regrouped)}): "
                 "motions are the same, reactions in these joints are not"
             )
         for cluster in dict.fromkeys(self.clusters.values()):
@@ -131,9 +123,9 @@ class MultibodyBuilder:
         for equality in robot.equalities:
             self._add_equality(equality)
         for tendon in robot.tendon_equalities:
-            self._add_tendon_equality(tendon)
+            add_tendon_equality(self, tendon)
         for tendon_forces in robot.tendon_forces:
-            self._add_tendon_forces(tendon_forces)
+            add_tendon_forces(self, tendon_forces)
         for closure in robot.closures:
             self._add_closure(closure)
         self._add_loads_on_links()
@@ -149,11 +141,11 @@ class MultibodyBuilder:
         robot.notes += [f"ignored, although it changes the motion: {message}" for message in skipped]
         if self.balanced:
             robot.notes.append(
-                f"inertia tensors that no body can have are replaced by mean moments ({abbreviate(self.balanced)})"
+                f"inertia tensors that no body can have are replaced by mean moments ({names_of_note(self.balanced)})"
             )
         if self.inactive_limits:
             robot.notes.append(
-                f"joint limits are ignored ({abbreviate(self.inactive_limits)}) because the file gives no limit "
+                f"joint limits are ignored ({names_of_note(self.inactive_limits)}) because the file gives no limit "
                 "stiffness; pass limit_stiffness or add mb.limit"
             )
         self.mb.import_warnings += group_notes(robot.notes)
@@ -368,15 +360,6 @@ class MultibodyBuilder:
             name, loss = f"{joint.name} damper", spherical_joint_forces.damper(*sides)
             self.mb._add_force_element(name, joint.force_element(name, dict(viscosity=dof.damping), dissipation=loss))
 
-    def _add_tendon_armature(self, label: str, armature: float, terms: list[tuple[Joint, float]]) -> None:
-        """Add the armature of a tendon: a weightless rotor on the ground whose angle is the length of the tendon."""
-        mb, name = self.mb, f"{label} rotor"
-        origin, axis = np.zeros(3), np.array([0.0, 0.0, 1.0])
-        rotor = mb.body(name, mass=armature, inertia=[armature] * 3, position=origin, shape=("shapes",))
-        bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=origin, axis=axis)
-        bearing.element.visual = None  # not visible
-        mb.couple(f"{label} armature", *terms, (bearing, -1.0), coupling_type="armature")
-
     # -- equality constraints and closures ----------------------------------------------------------------------------
     def scalar_joint(self, name: str, node: XmlNode, element: str) -> Joint:
         if name in self.non_scalar_joints:
@@ -398,55 +381,6 @@ class MultibodyBuilder:
             raise equality.node.error(str(error)) from None
         # the initial position of the follower satisfies the coupling
         self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([0.0 - equality.offset]), True))
-
-    def _add_tendon_equality(self, tendon: TendonEquality) -> None:
-        """Add the constant weighted sum of joint coordinates of a fixed tendon."""
-        terms = [(self.scalar_joint(name, tendon.node, "a tendon"), weight) for name, weight in tendon.terms]
-        name = self.unique_name(tendon.name, "coupling")
-        if len(terms) == 1:
-            ((joint, weight),) = terms
-            coordinate = "angle" if joint.joint_type.angle else "position"
-            self.mb.drive(joint, name=name, **{coordinate: tendon.length / weight})
-            return
-        try:
-            coupling = self.mb.couple(name, *terms, coupling_type="coupling")
-        except InputError as error:
-            raise tendon.node.error(str(error)) from None
-        self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([tendon.length]), True))
-
-    def _add_tendon_forces(self, forces: TendonForces) -> None:
-        """Add spring, damper, armature, friction and limits of a fixed tendon."""
-        mb, label = self.mb, self.unique_name(forces.name, "tendon")
-        terms = [(self.scalar_joint(name, forces.node, "a tendon"), weight) for name, weight in forces.terms]
-        tendon = FixedTendon(terms)
-        springs: list[tuple[str, float, tuple[float, float]]] = []
-        if forces.stiffness:
-            springs.append((f"{label} spring", forces.stiffness, forces.rest))
-        if forces.range is not None:
-            if self.limit_stiffness is None:
-                self.inactive_limits.append(f"tendon {forces.name}")
-            else:
-                springs.append((f"{label} limit", self.limit_stiffness, forces.range))
-        for name, stiffness, (lower, upper) in springs:
-            parameters = dict(rest=lower) if lower == upper else dict(lower=lower, upper=upper)
-            parameters["stiffness"] = stiffness
-            law = (linear_tendon_spring if lower == upper else tendon_spring)(tendon.terms)
-            element = mb._add_force_element(name, tendon.element(name, parameters, potential=law))
-            mb._angle_branches += tendon.branches(element)
-        if forces.damping:
-            name = f"{label} damper"
-            damper = tendon.element(name, dict(viscosity=forces.damping), dissipation=tendon_damper(tendon.terms))
-            mb._add_force_element(name, damper)
-            mb._angle_branches += tendon.branches(damper)
-        if forces.friction:
-            name = f"{label} friction"
-            parameters = dict(level=forces.friction, smooth=1e-3)
-            friction = tendon.element(name, parameters, dissipation=tendon_friction(tendon.terms))
-            mb._add_force_element(name, friction)
-            mb._angle_branches += tendon.branches(friction)
-            self.robot.notes.append(f"Coulomb friction of '{forces.name}' is regularised below a rate of 1e-3")
-        if forces.armature:
-            self._add_tendon_armature(label, forces.armature, terms)
 
     def _add_loads_on_links(self) -> None:
         """Add the drag of a fluid, and forces that compensate weight, on all links that move."""

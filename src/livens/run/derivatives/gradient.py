@@ -64,9 +64,21 @@ class Gradient:
     def from_tangent(
         cls, model: Model, tangent: InputTangent, inputs: Mapping[str, np.ndarray] | None = None
     ) -> Gradient:
-        """Build the gradient with named parameters; derivatives by shared parameters are summed.
+        """Return the gradient with named parameters; derivatives by shared parameters are summed.
 
-        Inputs over time have derivatives by their samples, and none as constant parameters.
+        Parameters
+        ----------
+        model : Model
+            Model of the run.
+        tangent : InputTangent
+            Derivatives by initial values, the parameter vector and the step size.
+        inputs : dict of str to ndarray, optional
+            Derivatives by the samples of inputs over time; these have none as constant parameters.
+
+        Returns
+        -------
+        Gradient
+            Named derivatives.
         """
         named, samples = {}, dict(inputs or {})
         table = model.parameter_table

@@ -82,7 +82,7 @@ class FixedStageRadau(RadauIIA):
 
 
 def resampling_matrix(s: int, n_target: int) -> np.ndarray:
-    """Return the matrix from stage derivatives at s nodes to those of the same polynomial at the nodes of `other`."""
+    """Return the matrix from stage derivatives at s nodes to those of the same polynomial at `n_target` nodes."""
     interpolant = Interpolant.through(tableaus.radau_iia(s).c)
     return np.array([interpolant.lagrange(float(node)) for node in tableaus.radau_iia(n_target).c])
 

@@ -422,7 +422,7 @@ class SemiExplicit(MapScheme):
     def _scaling_value(
         self, phase: HamiltonianFunctions, q: Any, p: Any, t: Any, last_h: Any, unit: Any
     ) -> Expr | ca.DM:
-        """Return the scaling at this state, after a step of size `last`, with a `unit` of fictive time."""
+        """Return the scaling at this state, after a step of size `last_h`, with a `unit` of fictive time."""
         m, size, eps = phase.model, ca.SX.sym("h"), ca.SX.sym("eps")
         if isinstance(self.scaling, StiffnessEstimate):
             s = self.scaling.expression(m, size, self.alpha)
