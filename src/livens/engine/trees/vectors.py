@@ -87,9 +87,9 @@ def add_matrix(A: F64Array, B: F64Array) -> None:
 @lowered
 def subtract_outer(A: F64Array, v: Quad, u: Quad) -> None:
     """Subtract ``v u^T`` from A."""
-    add_to(A, 0, -(v * lane(u, 0)))
-    add_to(A, 4, -(v * lane(u, 1)))
-    add_to(A, 8, -(v * lane(u, 2)))
+    store_quad(A, 0, load_quad(A, 0) - v * lane(u, 0))
+    store_quad(A, 4, load_quad(A, 4) - v * lane(u, 1))
+    store_quad(A, 8, load_quad(A, 8) - v * lane(u, 2))
 
 
 @lowered

@@ -134,12 +134,13 @@ def run_ensemble(
     momenta = tuple(compiled.model.symmetries)
     shapes = {name: _expression(compiled.model, definition)[1] for name, definition in (reduce or {}).items()}
     bins, outcome, job = _histogram_specs(histograms, shapes), None, None
-    width = compiled.cached("width", lambda: choose_width(compiled)) if lane_reason else MemberRuns.width
+    width = compiled.cached("width", lambda: choose_width(compiled)) if lane_reason else 1
     if started.size:
         z, k = (z[started], members.k[started]) if reasons else (z, members.k)
         order = morton_order(z, k)
         z, k = z[order], k[order]
         stepper = lane_stepper(compiled, plan, z, k, reduce) if lane_reason else MemberRuns(compiled, plan, momenta)
+        width = stepper.width
         stored_columns = EnsembleColumns(_column_slices(compiled, stored), started[order], members.n_members)
         inputs = members.inputs.of_members(started[order])
         job = EnsembleJob(stepper, z, k, schedule, tuple(bins.values()), threads, stored_columns, inputs)
