@@ -48,10 +48,15 @@ class MemberRuns:
     def __init__(self, compiled: CompiledStep, plan: Plan, momenta: tuple[str, ...]) -> None:
         self.compiled, self._plan = compiled, plan
         self._monitor = MonitorSpec.from_step(compiled, momenta, plan.tier)
-        tree = compiled.tree_or_reason if plan.tier == "tree" else ""
-        self._has_lanes = isinstance(tree, SpanningTree) and not tree.closures and compiled.base_step is None
+        self._has_lanes = plan.tier == "tree" and self.supports_lanes(compiled)
         #: Members that advance together.
         self.width = WIDTH if self._has_lanes else 1
+
+    @staticmethod
+    def supports_lanes(compiled: CompiledStep) -> bool:
+        """Return True if the model is a tree without closures, whose members advance in SIMD lanes."""
+        tree = compiled.tree_or_reason
+        return isinstance(tree, SpanningTree) and not tree.closures and compiled.base_step is None
 
     @property
     def fingerprint(self) -> str:
