@@ -251,10 +251,11 @@ def times_of_steps() -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def main() -> None:
-    """Print the times per step of all robots and chains, alone and as a member of an ensemble in lanes, and the errors of the satellite."""
+    """Print the times per step of robots and chains, alone and as members of ensembles, and errors of the satellite."""
     print(f"{'us per step, h = 1e-3':24s}{'tree':>10s}{'lanes':>10s}{'Euler':>10s}{'RK4':>10s}")
     for name, times in times_of_steps():
-        print(f"{name:24s}" + "".join(f"{times.get(code, float('nan')):10.2f}" for code in ("tree", "lanes", "Euler", "RK4")))
+        columns = (times.get(code, float("nan")) for code in ("tree", "lanes", "Euler", "RK4"))
+        print(f"{name:24s}" + "".join(f"{column:10.2f}" for column in columns))
     second, fourth, time_of_step = satellite()
     print(f"satellite with a wheel at 3000 rpm, h = {_WHEEL_H:g}: error of the bus rate {second:.1e} rad/s,")
     print(f"suzuki-4:lie-em {fourth:.1e} rad/s; {time_of_step:.2f} us per step of lie-em")

@@ -231,13 +231,18 @@ def test_steps_that_the_tree_does_not_solve_are_taken_as_in_single_runs(mechanis
 
 
 def test_the_tier_depends_on_the_equations():
-    """Large mechanisms run one after another, small ones in lanes; so do runs with functions to reduce."""
-    for n_links, tier in ((15, "tree"), (3, "fused")):
+    """Small mechanisms, and runs with functions to reduce, advance in lanes of fused code."""
+    for n_links, tier in ((15, "tree"), (5, "tree"), (3, "fused")):
         mb = chain(n_links)
         q, v = mb.initial_state
         many = lv.ensemble(mb.system, q, [v, 0.5 * np.asarray(v)], t_end=3 * H, **OPTIONS)
         assert many.info["tier"] == tier and not many.failures
-    assert "150 unknowns" in many.info["tier_reason"]
+    assert "40 unknowns" in many.info["tier_reason"]
+    mb = chain(5)
+    q, v = mb.initial_state
+    inputs = lv.Schedule({"torque": [0.0, 1.0]}, t=[0.0, 0.02])  # on trees, one member after another
+    many = lv.ensemble(mb.system, q, [v, 0.5 * np.asarray(v)], inputs=inputs, t_end=3 * H, **OPTIONS)
+    assert many.info["tier"] == "fused" and "150 unknowns" in many.info["tier_reason"]
     options = dict(t_end=3 * H, tier="tree", **OPTIONS)
     with pytest.raises(lv.InputError, match=r"functions of the state .* remove tier='tree'"):
         lv.ensemble(mb.system, q, v, reduce={"height": lambda q: q[2]}, **options)

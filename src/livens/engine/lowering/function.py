@@ -140,7 +140,9 @@ def source_fingerprint(functions: Iterable[NativeFunction]) -> str:
             for name, native_type in function.types.items()
         ]
         names = code.co_names, code.co_varnames, code.co_consts
-        parts[function.name] = f"{function.fastmath} {function.width} {code.co_code.hex()} {names} {constants} {signature}"
+        parts[function.name] = (
+            f"{function.fastmath} {function.width} {code.co_code.hex()} {names} {constants} {signature}"
+        )
     return f"{codegen_fingerprint()} {sys.version} {sorted(parts.items())}"
 
 

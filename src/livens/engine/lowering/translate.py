@@ -14,7 +14,7 @@ from livens.engine.codegen.jit import has_symbol, target_is_x86
 from livens.engine.lowering.expressions import ExpressionTranslator
 from livens.engine.lowering.function import NativeFunction
 from livens.engine.lowering.function_builder import Value
-from livens.engine.lowering.types import BOOL, INT, QUAD, VOID
+from livens.engine.lowering.types import BOOL, INT, VOID
 
 _DECLARATIONS = """declare double @llvm.fabs.f64(double)
 declare double @llvm.sqrt.f64(double)
@@ -74,7 +74,9 @@ class _FunctionTranslator(ExpressionTranslator):
         linkage = "" if exported else "internal "
         result = "zeroext i1" if self._result is BOOL else self._result.llvm
         body = "\n".join(["entry:", *self._stack, *self._lines])
-        attributes = "#1" if self._vector in map(self._own_type, signature.values()) else self._plain_attributes  # vectors stay in registers
+        attributes = (
+            "#1" if self._vector in map(self._own_type, signature.values()) else self._plain_attributes
+        )  # vectors stay in registers
         head = f'define {linkage}{result} @"{self.function.name}"({", ".join(arguments)}) {attributes}'
         return f"{head} {{\n{body}\n}}\n"
 

@@ -97,7 +97,7 @@ class LaneSteps(Struct):
     failed: I64Array
     # output rows: compact states before and after the step, unknowns and work, lanes last
     row_states: F64Array
-    row_X: F64Array
+    row_unknowns: F64Array
     row_work: F64Array
 
 
@@ -249,7 +249,7 @@ def advance_in_lanes(
         if row >= 0:
             _store_state(s, 2 * row + 1)
             for i in range(size):
-                s.row_X[row * size + i] = X[HISTORY * size + i]
+                s.row_unknowns[row * size + i] = X[HISTORY * size + i]
             for i in range(2 * width):
                 s.row_work[2 * row * width + i] = d.work[i]
         for i in range(HISTORY * size):  # ascending, as source and target overlap

@@ -34,12 +34,11 @@ S = TypeVar("S", bound=Struct)
 WIDTH = 8
 #: Largest number of output rows between two expansions, and of steps per call of native code.
 _MAX_ROWS, _MAX_STEPS = 64, 10_000
-_FUNCTIONS = dict(start=start_lanes, begin=begin_lanes, correct=correct_lanes, finish=finish_lanes, store=store_lanes)
-_IN_LANES: dict[str, Any] = {
-    name: function.in_lanes(WIDTH)  # type: ignore[attr-defined]
-    for name, function in _FUNCTIONS.items()
-}
-compile_unit(*_IN_LANES.values())
+START, BEGIN, CORRECT, FINISH, STORE = (
+    function.in_lanes(WIDTH)  # type: ignore[attr-defined]
+    for function in (start_lanes, begin_lanes, correct_lanes, finish_lanes, store_lanes)
+)
+compile_unit(START, BEGIN, CORRECT, FINISH, STORE)
 
 
 def _lane_array(size: int) -> np.ndarray:
@@ -112,10 +111,10 @@ class LaneGroup:
             self.trusted,
         )
         self.newton_iterations, self.failed = np.zeros(WIDTH, dtype=np.int64), np.zeros(WIDTH, dtype=np.int64)
-        self._row_states, self._row_X, self._row_work = (
+        self._row_states, self._row_unknowns, self._row_work = (
             _lane_array((_MAX_ROWS + 1) * size) for size in (2 * n_state, n, 2)
         )
-        self._kernels = TreeLaneKernels(**{name: function.address for name, function in _IN_LANES.items()})
+        self._kernels = TreeLaneKernels(*(function.address for function in (START, BEGIN, CORRECT, FINISH, STORE)))
         self._steps = LaneSteps(
             WIDTH,
             self._kernels,
@@ -128,7 +127,7 @@ class LaneGroup:
             self.newton_iterations,
             self.failed,
             self._row_states,
-            self._row_X,
+            self._row_unknowns,
             self._row_work,
         )
 
@@ -152,7 +151,7 @@ class LaneGroup:
             array[:] = 0
         d.z.reshape(-1, WIDTH)[:] = z[lanes].T
         d.step_time[WIDTH:] = grid.t0
-        _IN_LANES["start"](s.tree, s.output, d, s.monitor, s.X)
+        START(s.tree, s.output, d, s.monitor, s.X)
         done, rows = 0, grid.stride * _MAX_ROWS
         while done < grid.n_steps:
             n_steps = min(grid.n_steps - done, rows, _MAX_STEPS)
@@ -179,7 +178,7 @@ class LaneGroup:
         steps, first = np.ascontiguousarray(steps, dtype=np.int64), np.zeros(1, dtype=np.int64)
         by_lane = [
             array.reshape(_MAX_ROWS + 1, -1, WIDTH)[:n_rows]
-            for array in (self._row_states, self._row_X, self._row_work)
+            for array in (self._row_states, self._row_unknowns, self._row_work)
         ]
         Z = np.zeros((n_rows, model.output.n_state))
         for lane in np.flatnonzero(self.failed[: len(states)] == 0).tolist():

@@ -78,10 +78,8 @@ def unsupported_reason(plan: Plan) -> str:
     return ""
 
 
-def _reason_for_lanes(
-    members: EnsembleMembers, tier: str, reduce: Reductions | None, client: object
-) -> str:
-    """Return the reason why members advance in SIMD lanes of fused code; empty if they take the steps of single runs."""
+def _reason_for_lanes(members: EnsembleMembers, tier: str, reduce: Reductions | None, client: object) -> str:
+    """Return the reason why members advance in fused lanes; empty if they take the steps of single runs."""
     plan = members.plan
     if plan.tier not in ("tree", "assembled"):
         return (
