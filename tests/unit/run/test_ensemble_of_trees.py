@@ -150,6 +150,19 @@ def test_a_lane_whose_iteration_fails_does_not_change_the_others():
         assert np.array_equal(many.q[i], run.q) and many.newton_iterations[i] == run.statistics.newton_iterations
 
 
+def test_lanes_have_small_and_large_angle_increments():
+    """The increments of joints with armatures are sums of a series or arc tangents, depending on their size."""
+    mb = chain(2)
+    mb.armature(mb.joints["hinge1"], inertia=0.3)
+    q, v = mb.initial_state
+    speeds = np.multiply.outer([0.1, 20.0], np.asarray(v))
+    many = lv.ensemble(mb.system, q, speeds, t_end=STEPS * H, tier="tree", **OPTIONS)
+    assert not many.n_scalar_fallbacks
+    for i in (0, 1):
+        run = lv.simulate(mb.system, q, speeds[i], t_end=STEPS * H, tier="tree", **OPTIONS)
+        assert np.array_equal(many.q[i], run.q) and many.summary[i] == run.summary
+
+
 def _with_all_joints(*, has_springs):
     """Floating tree with joints of all kinds, a damper and an armature; with springs in a joint and to the ground."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])

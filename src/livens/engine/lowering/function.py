@@ -34,7 +34,8 @@ class NativeFunction:
     def in_lanes(self, width: int) -> NativeFunction:
         """Return the function with one number per lane in place of each float, in arrays as well.
 
-        Integers are the same in all lanes. A condition on floats is true if it is true in any lane.
+        Integers are the same in all lanes. A conditional expression with one comparison of floats selects lane by lane.
+        The condition of a statement is true if it is true in any lane.
         """
         if width not in self._in_lanes:
             self._in_lanes[width] = NativeFunction(self.function, self.fastmath, width)

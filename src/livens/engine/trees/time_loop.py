@@ -204,10 +204,10 @@ def tree_newton_decision(
     and of its sum with the correction of the wrenches of closures, whose directions follow the motion.
     """
     # constant of the quadratic convergence from the last two corrections, where they converge
-    constant = QUADRATIC_CONSTANT
+    constant, product = QUADRATIC_CONSTANT, correction * (correction + wrenches)
     if iteration > 1 and correction < 0.1 * previous:
         constant = min(correction / previous_product, 10.0 * QUADRATIC_CONSTANT) + 1.0
-    if constant * correction * (correction + wrenches) < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale:
+    if constant * product < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale:
         return True
     return iteration > 1 and correction < ROUNDOFF_CORRECTION * scale and correction > 0.1 * previous  # round-off
 
