@@ -24,6 +24,8 @@ from benchmarks.robots import cassie
 
 #: Step size in seconds, steps per measurement, and rounds; more rounds for mechanisms of at most `_SMALL` bodies.
 _H, _STEPS, _ROUNDS, _SMALL = 1e-3, 1000, 6, 40
+#: Members of an ensemble; members in lanes do not depend on their number.
+_MEMBERS = 32
 #: Robots of the package `example-robot-data`: description file, and whether the base floats.
 _ROBOTS = {
     "UR5": ("ur_description/urdf/ur5_robot.urdf", False),
@@ -169,6 +171,18 @@ def measure(mb: lv.Multibody, mujoco: Any, model: Any, torques: Any = None, n_st
     return best | dict(tree=best["run"] - best["start"])  # without the start of a run
 
 
+def member_step_time(mb: lv.Multibody) -> float:
+    """Return the shortest time per step of a member of an ensemble in lanes in microseconds, without the starts."""
+    q, v = mb.initial_state
+    speeds, best = np.tile(v, (_MEMBERS, 1)), dict[int, float]()
+    for _ in range(_ROUNDS):
+        for n_steps in (_STEPS // 5, 2 * _STEPS + _STEPS // 5):
+            start = time.process_time()
+            lv.ensemble(mb.system, q, speeds, h=_H, t_end=n_steps * _H, every=10**6, tier="tree", progress=False)
+            best[n_steps] = min(best.get(n_steps, 1e9), time.process_time() - start)
+    return (max(best.values()) - min(best.values())) / (2 * _STEPS * _MEMBERS) * 1e6
+
+
 def satellite() -> tuple[float, float, float]:
     """Return the errors of the bus rate of a satellite with a wheel, of order two and four, and the time per step."""
     mb = lv.Multibody(gravity=None)
@@ -230,16 +244,18 @@ def times_of_steps() -> Iterator[tuple[str, dict[str, float]]]:
             add_armatures(mb, model)
         elif "lively" in name:
             torques = add_motors(mb, model)
-        yield name, measure(mb, mujoco, model, torques)
+        times = measure(mb, mujoco, model, torques)
+        yield name, times | (dict(lanes=member_step_time(mb)) if len(mb.bodies) <= _SMALL else {})
     if folder is not None and (folder / cassie.FILE).exists():
         yield "Cassie, four loops", cassie_times(mujoco, folder)
 
 
 def main() -> None:
-    """Print the times per step of all robots and chains, and the errors of the satellite."""
-    print(f"{'us per step, h = 1e-3':24s}{'tree':>10s}{'Euler':>10s}{'RK4':>10s}")
+    """Print the times per step of robots and chains, alone and as members of ensembles, and errors of the satellite."""
+    print(f"{'us per step, h = 1e-3':24s}{'tree':>10s}{'lanes':>10s}{'Euler':>10s}{'RK4':>10s}")
     for name, times in times_of_steps():
-        print(f"{name:24s}" + "".join(f"{times.get(code, float('nan')):10.2f}" for code in ("tree", "Euler", "RK4")))
+        columns = (times.get(code, float("nan")) for code in ("tree", "lanes", "Euler", "RK4"))
+        print(f"{name:24s}" + "".join(f"{column:10.2f}" for column in columns))
     second, fourth, time_of_step = satellite()
     print(f"satellite with a wheel at 3000 rpm, h = {_WHEEL_H:g}: error of the bus rate {second:.1e} rad/s,")
     print(f"suzuki-4:lie-em {fourth:.1e} rad/s; {time_of_step:.2f} us per step of lie-em")

@@ -167,10 +167,6 @@ class CompiledStep:
         """Return the arrays of the tree tier for one run, new or released by an earlier one; the run changes them."""
         if self.base_step is not None:
             return self.base_step.make_tree_model(k)
-        from livens.engine.trees.arrays import TreeModel
-        from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
-
-        tree, model = self.tree_or_reason, self.model
         try:
             released = self._tree_models.pop()
         except IndexError:
@@ -178,6 +174,14 @@ class CompiledStep:
         else:
             released.set_parameters(k)
             return released
+        return self.new_tree_model(k)
+
+    def new_tree_model(self, k: np.ndarray) -> TreeModel:
+        """Return new arrays of the tree tier."""
+        from livens.engine.trees.arrays import TreeModel
+        from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
+
+        tree, model = self.tree_or_reason, self.model
         assert not isinstance(tree, str) and isinstance(model, System) and isinstance(self.scheme, RigidBodyScheme)
         tree_model = TreeModel(model, tree, self.layout, self.scheme)
         tree_model.set_parameters(k)

@@ -88,6 +88,12 @@ def has_symbol(name: str) -> bool:
     return bool(llvm.address_of_symbol(name))
 
 
+@functools.cache
+def has_fused_multiply_add() -> bool:
+    """Return True if the processor has instructions for ``a b + c`` with a single rounding."""
+    return not target_is_x86() or ("fma" in llvm.get_host_cpu_features() and llvm.get_host_cpu_features()["fma"])
+
+
 def target_is_x86() -> bool:
     return llvm.get_default_triple().startswith("x86_64")
 

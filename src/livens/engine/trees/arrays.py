@@ -14,14 +14,13 @@ from livens.engine.trees import records as r
 from livens.engine.trees.closure_kernels import ClosureKernels, closure_kernels
 from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
-from livens.engine.trees.output import JOINT_FLOATS, JOINT_INTS, OutputArrays
+from livens.engine.trees.output import JOINT_FLOATS, JOINT_INTS, OutputArrays, joint_rates
 from livens.models.director_bodies import DirectorBodyDofs, inertia_function
 from livens.models.system import System
 from livens.multibody.spanning_tree import BodyForce, SpanningTree, TreeJoint, joint_type_name
 from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA
 from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.energy_momentum.base import EnergyMomentum
-from livens.schemes.gradients import DiscreteGradient
 
 if TYPE_CHECKING:
     from livens.expressions.state_layout import Layout
@@ -37,6 +36,9 @@ _JOINT_TYPES = dict(
     free=r.FREE, revolute=r.REVOLUTE, prismatic=r.PRISMATIC, spherical=r.SPHERICAL, fixed=r.FIXED,
     scalar=r.PRISMATIC, cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE, screw=r.REVOLUTE,
 )  # fmt: skip
+
+#: Kernels of a force: forces or wrenches with their derivatives, and work.
+Kernels = tuple[NativeCode, NativeCode]
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,9 @@ class TreeModel:
         self._drivers = {armature.rotor: armature.body for armature in tree.armatures}
         node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
         n = len(self._nodes)
-        force_scheme = scheme.force_scheme()
-        assert isinstance(force_scheme, EnergyMomentum)
-        self._set_laws(force_scheme.gradient.inner, node_of_body)
-        self._force_codes = [
-            force_kernels(scheme, system.element_types[force.element_index], self._local_dofs(force))
-            for force in tree.forces
-        ]
+        self._scheme = scheme
+        self._set_laws(node_of_body)
+        self._codes, self._force_codes = self.kernels()
         force_sizes = [2 + len(system.element_parameters[force.element_index]) for force in tree.forces]
         sizes = [r.N_UNKNOWNS[node.joint_type] for node in self._nodes]
         closures = self._closure_arrays(scheme, node_of_body, sum(sizes))
@@ -95,6 +93,7 @@ class TreeModel:
                 [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
             ),
             records=aligned_zeros((n + 1) * r.STRIDE),
+            newton=aligned_zeros(8),
             law_of_body=self._law_of_node,
             law_sign=self._law_sign,
             law_ptr=self._law_ptr,
@@ -179,7 +178,17 @@ class TreeModel:
                 node = self._nodes[node].parent
         return sorted(path)
 
-    def _set_laws(self, gradient: DiscreteGradient, node_of_body: dict[int, int]) -> None:
+    def kernels(self, width: int = 1) -> tuple[list[Kernels], list[Kernels]]:
+        """Return the kernels of force laws and of forces on single bodies, for a number of lanes."""
+        types, force_scheme = self.system.element_types, self._scheme.force_scheme()
+        assert isinstance(force_scheme, EnergyMomentum)
+        gradient = force_scheme.gradient.inner
+        return [law_kernels(types[law.element_index], gradient, width) for law in self._laws], [
+            force_kernels(self._scheme, types[force.element_index], self._local_dofs(force), width)
+            for force in self.tree.forces
+        ]
+
+    def _set_laws(self, node_of_body: dict[int, int]) -> None:
         """Group the force laws by the node on whose coordinate they act."""
         by_node: dict[int, list[int]] = {}
         for i, law in enumerate(self.tree.laws):
@@ -194,10 +203,6 @@ class TreeModel:
         self._law_sign = np.array([-1.0 if node.tree_joint.is_reversed else 1.0 for node in self._nodes])
         for index, node in enumerate(by_node):
             self._law_of_node[node] = index
-        types = self.system.element_types
-        self._codes: list[tuple[NativeCode, NativeCode]] = [
-            law_kernels(types[law.element_index], gradient) for law in self._laws
-        ]
         self._law_sizes = [2 + len(self.system.element_parameters[law.element_index]) for law in self._laws]
 
     def _local_dofs(self, force: BodyForce) -> tuple[int, ...]:
@@ -406,47 +411,9 @@ class TreeModel:
         return np.asarray(values)
 
     def initial_unknowns(self, z: np.ndarray) -> np.ndarray:
-        """Return the rates of all joints for the velocities of a full state."""
-        t, o, records = self.arrays, self.output, self._records
-        n = t.n_bodies
-        q, rates = self._poses(z[None, :], o.q)[0], self._poses(z[None, :], o.v, 0.0)[0]
-        phi, D, v, V = q[:, :3], q[:, 3:].reshape(-1, 3, 3), rates[:, :3], rates[:, 3:].reshape(-1, 3, 3)
-        omega = np.cross(D, V).sum(axis=1) / 2
-        x = np.zeros(t.n_unknowns)
-        x[t.n_joint_unknowns :] = z[o.multipliers + o.closure_constraints]
-        poses = {n: (np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))}
-        for i, node in enumerate(self._nodes):
-            start, record, body = int(t.unknown_ptr[i]), records[i], node.model_body
-            parent_phi, parent_D, parent_v, parent_omega = poses[int(t.parent[i])]
-            end = self._nodes[int(t.tail[i])].model_body
-            axis = record[r.AXIS_A : r.AXIS_A + 3] @ parent_D
-            lever = record[r.X : r.X + 3] @ parent_D
-            if body < 0:
-                tail_lever = records[int(t.tail[i]), r.Y : r.Y + 3] @ D[end]
-                point, velocity = phi[end] + tail_lever, v[end] + _cross(omega[end], tail_lever)
-            else:
-                own_lever = record[r.Y : r.Y + 3] @ D[body]
-                point, velocity = phi[body] + own_lever, v[body] + _cross(omega[body], own_lever)
-            gap = point - parent_phi - lever
-            relative = velocity - parent_v - _cross(parent_omega, lever + gap)
-            if node.joint_type == r.FREE:
-                x[start : start + 3], x[start + 3 : start + 6] = v[body], omega[body]
-            elif node.joint_type == r.SPHERICAL:
-                x[start : start + 3] = omega[body]
-            elif node.joint_type == r.PRISMATIC:
-                x[start] = axis @ relative
-            elif node.joint_type == r.REVOLUTE:
-                if self._nodes[i].model_body == r.CROSS:
-                    x[start] = axis @ (omega[end] - parent_omega)
-                else:
-                    x[start] = (record[r.AXIS_B : r.AXIS_B + 3] @ D[body]) @ (omega[body] - parent_omega)
-            if body >= 0:
-                poses[i] = phi[body], D[body], v[body], omega[body]
-            else:
-                slide = axis * (axis @ gap) if node.joint_type == r.PRISMATIC else np.zeros(3)
-                spin = axis * x[start] if node.joint_type == r.REVOLUTE else np.zeros(3)
-                at = parent_phi + lever + slide
-                poses[i] = at, parent_D, parent_v + _cross(parent_omega, lever + slide), parent_omega + spin
+        """Return the rates of all joints for the velocities of a full state, and the multipliers of closures."""
+        x = np.zeros(self.arrays.n_unknowns)
+        joint_rates(self.arrays, self.output, np.ascontiguousarray(z, dtype=float), self.compact_state(z), x)
         return x
 
 
@@ -482,10 +449,3 @@ def _set_matrix(record: np.ndarray, offset: int, matrix: np.ndarray) -> None:
     """Store a 3x3 matrix as three columns of four entries."""
     for j in range(3):
         record[offset + 4 * j : offset + 4 * j + 3] = matrix[:, j]
-
-
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the cross product of two vectors, in a tenth of the time of `numpy.cross`."""
-    a0, a1, a2 = a.tolist()
-    b0, b1, b2 = b.tolist()
-    return np.array([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0])

@@ -31,8 +31,9 @@ class TreeObservables:
         assert isinstance(compiled.model, System)
         is_planar = any(frame.dimension == 2 for frame in compiled.model.frames)
         columns = [_MOMENTUM_COLUMNS[2 if is_planar else 3][name] for name in momenta]
-        self._columns = np.array([0, 1, 2, 3, *(i for entries in columns for i in entries)])
-        self.width = len(self._columns)
+        #: Monitored columns of `livens.engine.trees.monitor.monitor_state`.
+        self.columns = np.array([0, 1, 2, 3, *(i for entries in columns for i in entries)])
+        self.width = len(self.columns)
         self.momentum_sizes = np.array([len(entries) for entries in columns], dtype=np.int64)
 
     @staticmethod
@@ -54,7 +55,7 @@ class TreeObservables:
 
     def __call__(self, t: np.ndarray, Z: np.ndarray | LazyStates, k: np.ndarray) -> np.ndarray:
         """Return one row of monitored quantities for each state."""
-        return self._rows(t, Z, k)[:, self._columns]
+        return self._rows(t, Z, k)[:, self.columns]
 
     def accumulate(
         self,
@@ -69,7 +70,7 @@ class TreeObservables:
     ) -> None:
         """Update the drift monitor, see `livens.engine.observables.drift_monitor.accumulate_states`."""
         rows = self._rows(t, Z, k)
-        table, net_work = np.ascontiguousarray(rows[:, self._columns]), np.ascontiguousarray(rows[:, NET_WORK])
+        table, net_work = np.ascontiguousarray(rows[:, self.columns]), np.ascontiguousarray(rows[:, NET_WORK])
         if is_start:
             initial_row[:] = table[0]
             last_energy[0] = table[0, 0] - net_work[0]

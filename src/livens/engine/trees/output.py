@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from livens.engine.lowering.function import compile_unit, lowered
-from livens.engine.lowering.intrinsics import load_quad, store_quad
+from livens.engine.lowering.intrinsics import lane, load_quad, make_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.predictors import POLYNOMIAL_POINTS
@@ -29,16 +29,22 @@ from livens.engine.trees.records import (
     ARMATURE,
     ARMATURE_FORCE,
     COMPACT,
+    EPS,
+    FREE,
     J_INV,
     LAW_F,
     LAW_STRIDE,
     MASS,
     MO,
+    N0,
     NM,
+    NU,
     PHI,
     PI,
     PRISMATIC,
+    REVOLUTE,
     RP,
+    SPHERICAL,
     STRIDE,
     UPS,
     F,
@@ -47,6 +53,7 @@ from livens.engine.trees.records import (
     P,
     R,
     TreeArrays,
+    Y,
 )
 from livens.engine.trees.residual import balance_body, begin_step, move_body
 from livens.engine.trees.time_loop import advance_tree, load_state, load_unknowns
@@ -288,20 +295,10 @@ class ChunkArrays(Struct):
 
 
 @lowered
-def advance_to_end(
-    t: TreeArrays,
-    o: OutputArrays,
-    w: ChunkArrays,
-    h: float,
-    t_origin: float,
-    step0: int,
-    n_steps: int,
-    n_history: int,
-) -> int:
-    """Take fixed steps from the full state `z_first` to `z_last`; return the number of completed steps."""
-    z = w.z_first
+def pack_state(t: TreeArrays, o: OutputArrays, z: F64Array, states: F64Array) -> None:
+    """Write the compact state of a full state."""
     for i in range(t.n_real):
-        state, dofs = w.states + i * COMPACT, o.dofs + 12 * i
+        state, dofs = states + i * COMPACT, o.dofs + 12 * i
         if t.spin_ptr[i] < 0 or t.dimension == 2:  # entries without coordinate are those of a body in the plane at rest
             for j in range(COMPACT):
                 state[j] = 0.0
@@ -319,6 +316,77 @@ def advance_to_end(
                 state[j] = z[o.q + dofs[j]]
             for j in range(3):
                 state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + t.spin_ptr[i] + j]
+
+
+@lowered
+def joint_rates(t: TreeArrays, o: OutputArrays, z: F64Array, state: F64Array, x: F64Array) -> None:
+    """Write the rates of all joints, and the multipliers of closures, of a full state with its compact state."""
+    load_state(t, state)
+    begin_step(t, 1.0)
+    ground = t.records + t.n_bodies * STRIDE
+    zero = make_quad(0.0, 0.0, 0.0)
+    store_quad(ground, EPS, zero)
+    store_quad(ground, NU, zero)
+    for i in range(t.n_bodies):
+        if t.model_body[i] >= 0:
+            b, dofs = t.records + i * STRIDE, o.dofs + 12 * t.model_body[i]
+            v, omega = zero, zero
+            if dofs[2] >= 0:
+                v = make_quad(z[o.v + dofs[0]], z[o.v + dofs[1]], z[o.v + dofs[2]])
+            elif dofs[1] >= 0:
+                v = make_quad(z[o.v + dofs[0]], z[o.v + dofs[1]], 0.0)
+            else:
+                v = make_quad(z[o.v + dofs[0]], 0.0, 0.0)
+            for d in range(3):
+                rates = dofs + (3 + 3 * d)
+                if rates[2] >= 0:
+                    rate = make_quad(z[o.v + rates[0]], z[o.v + rates[1]], z[o.v + rates[2]])
+                    omega = omega + cross(load_quad(b, R + 4 * d), rate) * 0.5
+                elif rates[1] >= 0:
+                    rate = make_quad(z[o.v + rates[0]], z[o.v + rates[1]], 0.0)
+                    omega = omega + cross(load_quad(b, R + 4 * d), rate) * 0.5
+            store_quad(b, NU, v)
+            store_quad(b, EPS, omega)
+    for i in range(t.n_bodies):
+        b, a, joint_type = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE, t.joint_type[i]
+        end, y, axis = t.records + t.tail[i] * STRIDE, x + t.unknown_ptr[i], load_quad(b, N0)
+        v, omega, parent_omega = load_quad(end, NU), load_quad(end, EPS), load_quad(a, EPS)
+        if joint_type == FREE:
+            for j in range(3):
+                y[j], y[3 + j] = lane(v, j), lane(omega, j)
+        elif joint_type == SPHERICAL:
+            for j in range(3):
+                y[j] = lane(omega, j)
+        elif joint_type == PRISMATIC:
+            lever = mul(end + R, load_quad(end, Y))
+            distance = load_quad(end, PHI) + lever - load_quad(a, PHI)
+            y[0] = dot(axis, v + cross(omega, lever) - load_quad(a, NU) - cross(parent_omega, distance))
+        elif joint_type == REVOLUTE:
+            y[0] = dot(axis, omega - parent_omega)
+        if t.model_body[i] < 0:
+            spin = parent_omega
+            if joint_type == REVOLUTE:
+                spin = parent_omega + axis * y[0]
+            store_quad(b, NU, load_quad(a, NU) + cross(parent_omega, load_quad(b, PHI) - load_quad(a, PHI)))
+            store_quad(b, EPS, spin)
+    for i in range(o.n_closure_multipliers):
+        x[t.n_joint_unknowns + i] = z[o.multipliers + o.closure_constraints[i]]
+
+
+@lowered
+def advance_to_end(
+    t: TreeArrays,
+    o: OutputArrays,
+    w: ChunkArrays,
+    h: float,
+    t_origin: float,
+    step0: int,
+    n_steps: int,
+    n_history: int,
+) -> int:
+    """Take fixed steps from the full state `z_first` to `z_last`; return the number of completed steps."""
+    z = w.z_first
+    pack_state(t, o, z, w.states)
     w.work[0], w.work[1] = z[o.supplied], z[o.supplied + 1]
     n_done = advance_tree(
         t, w.states, w.X, w.work, w.monitor, w.newton_iterations, h, t_origin, step0, 0, n_steps, n_history
@@ -392,6 +460,5 @@ def monitor_compact_states(
 
 compile_unit(
     advance_tree, expand_rows, expand_state, advance_to_end, monitor_compact_state, monitor_compact_states,
-    expand_mean_velocities,
-    advance_between_estimates,
+    expand_mean_velocities, advance_between_estimates, joint_rates,
 )  # fmt: skip

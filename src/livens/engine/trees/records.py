@@ -95,6 +95,7 @@ class TreeArrays(Struct):
     spin_ptr: I64Array
     driver: I64Array  # body whose joint drives a rotor, or -1
     records: F64Array
+    newton: F64Array  # norms of the Newton iteration
     # force laws by joint
     law_of_body: I64Array  # index of the law record, or -1
     law_sign: F64Array  # -1 if the parent is the second body of the joint

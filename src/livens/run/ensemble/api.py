@@ -112,10 +112,11 @@ def ensemble(
         Inputs over time, as of `simulate`: for all members, or one entry per member, with common names and times. If
         the energy depends on an input, its drift is not monitored.
     tier : {"auto", "tree", "assembled", "fused"}, default "auto"
-        Tier of the engine. "fused": members advance together in SIMD lanes, by code compiled for the model. "tree",
-        "assembled": members run one after another in this tier of `simulate`; nothing is compiled on a tree, only
-        kernels of elements in the assembled tier. "auto": the tier of `simulate` for trees and assembled models with
-        more than 150 unknowns, otherwise fused.
+        Tier of the engine. "fused": members advance together in SIMD lanes, by code compiled for the model. "tree":
+        by the steps of `simulate` in lanes, one after another with closed loops or inputs over time; nothing is
+        compiled for the model. "assembled": one after another; only kernels of elements are compiled. "auto": the
+        tier of `simulate` for trees in lanes with more than 40 unknowns, and for other trees and assembled models with
+        more than 150 unknowns; otherwise fused.
 
     Returns
     -------

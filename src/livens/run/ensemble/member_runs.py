@@ -1,7 +1,8 @@
-"""Ensemble integration member by member, by the steps of single runs: on spanning trees, or by assembled kernels."""
+"""Ensemble integration by the steps of single runs: on spanning trees in SIMD lanes, or member by member."""
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,10 @@ from livens.engine.ensemble.lane_run import EnsembleArrays, HistogramSpec, Input
 from livens.engine.ensemble.stepper import array_shapes
 from livens.engine.observables.drift_monitor import maxima_count
 from livens.engine.stepper import IntegratorState, StepChunk, Stepper, step_inputs
+from livens.engine.trees.lanes import WIDTH, LaneGroup
+from livens.engine.trees.observables import TreeObservables
 from livens.errors import LivensError
+from livens.multibody.spanning_tree import SpanningTree
 from livens.run.drift_monitor import MonitorSpec
 from livens.run.plan import Plan
 from livens.run.startup import chunk_size
@@ -25,10 +29,11 @@ _STEPS_PER_REPORT = 100_000
 
 
 class MemberRuns:
-    """Integration of the members of an ensemble one after another in the tier of single runs; thread-safe.
+    """Integration of the members of an ensemble in the tier of single runs; thread-safe.
 
-    Each member takes the steps of a single run. On a tree nothing is compiled for the model; in the assembled tier only
-    the kernels of its elements are.
+    Each member takes the steps of a single run. On a tree nothing is compiled for the model, and members advance in
+    SIMD lanes unless it has closures or inputs over time; a member whose lane fails is run again by itself. In the
+    assembled tier members run one after another, and only the kernels of elements are compiled.
 
     Parameters
     ----------
@@ -40,12 +45,18 @@ class MemberRuns:
         Names of the monitored momenta; on trees see `TreeObservables.supports`.
     """
 
-    #: Members that advance together.
-    width = 1
-
     def __init__(self, compiled: CompiledStep, plan: Plan, momenta: tuple[str, ...]) -> None:
         self.compiled, self._plan = compiled, plan
         self._monitor = MonitorSpec.from_step(compiled, momenta, plan.tier)
+        self._has_lanes = plan.tier == "tree" and self.supports_lanes(compiled)
+        #: Members that advance together.
+        self.width = WIDTH if self._has_lanes else 1
+
+    @staticmethod
+    def supports_lanes(compiled: CompiledStep) -> bool:
+        """Return True if the model is a tree without closures, whose members advance in SIMD lanes."""
+        tree = compiled.tree_or_reason
+        return isinstance(tree, SpanningTree) and not tree.closures and compiled.base_step is None
 
     @property
     def fingerprint(self) -> str:
@@ -79,8 +90,38 @@ class MemberRuns:
         out.states.fill(np.nan)
         table, lock = InputTable.empty() if inputs is None else inputs, threading.Lock()
 
+        groups = queue.SimpleQueue[LaneGroup]()
+
+        def run_in_lanes(members: range) -> list[int]:
+            """Integrate members in lanes, and return those whose lanes failed."""
+            try:
+                group = groups.get_nowait()
+            except queue.Empty:
+                table = self._monitor.table
+                assert isinstance(table, TreeObservables)
+                group = LaneGroup(self.compiled.new_tree_model(k[0]), table.columns, table.momentum_sizes)
+            failed = list[int]()
+            for start in range(members.start, members.stop, WIDTH):
+                block = slice(start, min(start + WIDTH, members.stop))
+                out.states[block, 0] = z[block][:, grid.stored]
+                group.integrate(z[block], k[block], grid, out.states[block])
+                is_done = group.failed[: block.stop - start] == 0
+                numbers = start + np.flatnonzero(is_done)
+                failed += (start + np.flatnonzero(~is_done)).tolist()
+                lanes = numbers - start
+                out.corrections[numbers], out.trusted[numbers] = group.newton_iterations[lanes], group.trusted[lanes]
+                out.first[numbers], out.largest[numbers] = group.initial_row.T[lanes], group.maxima.T[lanes]
+                out.steps[numbers] = grid.n_steps + (grid.final_h > 0.0)
+            groups.put(group)
+            return failed
+
         def run_members(members: range) -> int:
-            for member in members:
+            alone: Sequence[int] = members
+            if self._has_lanes and not table.steps.size:
+                alone = run_in_lanes(members)
+                with lock:
+                    out.n_scalar_fallbacks += len(alone)
+            for member in alone:
                 rows = table.values[member if len(table.values) > 1 else 0]
                 run = _MemberRun(self.compiled, self._plan, self._monitor, grid, out, member)
                 failure, n_fallbacks = run.integrate(z[member], k[member].copy(), table, rows)
@@ -91,6 +132,7 @@ class MemberRuns:
             return len(members)
 
         size = max(1, min(-(-n_members // n_threads), _STEPS_PER_REPORT // max(1, grid.n_steps)))
+        size = -(-size // self.width) * self.width
         spans = [range(start, min(start + size, n_members)) for start in range(0, n_members, size)]
         pool, done = ThreadPoolExecutor(n_threads) if n_threads > 1 and len(spans) > 1 else None, 0
         try:

@@ -55,8 +55,11 @@ Reductions = Mapping[str, ModelFunction]
 #: Largest number of unknowns of trees and assembled models that advance in SIMD lanes. The compilation of larger steps
 #: takes ten seconds and more, and their code is slower than single runs. The choice depends on equations only.
 _MAX_LANE_UNKNOWNS = 150
+#: The same for trees whose members advance in SIMD lanes by the tree tier. Their steps are shorter than those of fused
+#: code from two bodies on, but single initial states take as much time as a thousand steps.
+_MAX_FUSED_UNKNOWNS_OF_TREES = 40
 
-#: Tiers of members that run one after another, and how they step.
+#: Tiers of members that take the steps of single runs, and how they step.
 _TIERS = {"tree": "on a tree", "assembled": "by assembled kernels"}
 
 
@@ -75,16 +78,21 @@ def unsupported_reason(plan: Plan) -> str:
     return ""
 
 
-def _reason_for_lanes(plan: Plan, tier: str, reduce: Reductions | None, client: object) -> str:
-    """Return the reason why members advance in SIMD lanes; empty if they run one after another."""
+def _reason_for_lanes(members: EnsembleMembers, tier: str, reduce: Reductions | None, client: object) -> str:
+    """Return the reason why members advance in fused lanes; empty if they take the steps of single runs."""
+    plan = members.plan
     if plan.tier not in ("tree", "assembled"):
         return (
             "tier='fused' is given" if tier == "fused" else f"the model is not stepped {_TIERS.get(tier, 'on a tree')}"
         )
     if tier in _TIERS and plan.tier != tier:
         return f"the model is not stepped {_TIERS[tier]}"
-    if tier == "auto" and compiled_step(plan.model, plan.scheme).equations.n_assembled_unknowns <= _MAX_LANE_UNKNOWNS:
-        return f"the step has at most {_MAX_LANE_UNKNOWNS} unknowns"
+    if tier == "auto":
+        compiled = compiled_step(plan.model, plan.scheme)
+        has_tree_lanes = plan.tier == "tree" and MemberRuns.supports_lanes(compiled) and not members.inputs.steps.size
+        limit = _MAX_FUSED_UNKNOWNS_OF_TREES if has_tree_lanes else _MAX_LANE_UNKNOWNS
+        if compiled.equations.n_assembled_unknowns <= limit:
+            return f"the step has at most {limit} unknowns"
     if reduce:
         return "functions of the state over all steps are evaluated in SIMD lanes only"
     if client is not None:
@@ -108,7 +116,7 @@ def run_ensemble(
 ) -> Ensemble:
     """Run members with the same equations, scheme, step size, end time and output rows.
 
-    With `tier` "tree" or "assembled", members run one after another; "auto" chooses it for large models.
+    With `tier` "tree" or "assembled", members take the steps of single runs; "auto" chooses it for large models.
     """
     members = members if isinstance(members, EnsembleMembers) else EnsembleMembers.from_plans(members)
     plan = members.plan
@@ -117,7 +125,7 @@ def run_ensemble(
         raise InputError(reason)
     if reduce is not None and not isinstance(reduce, Mapping):
         raise InputError(f"reduce must map names to observables or functions of the state, got {reduce!r}")
-    lane_reason = _reason_for_lanes(plan, tier, reduce, client)
+    lane_reason = _reason_for_lanes(members, tier, reduce, client)
     if lane_reason and tier in _TIERS:
         raise InputError(f"{lane_reason}: remove tier='{tier}'")
     compiled, z, reasons = initial_states(members, vectorized=bool(lane_reason))
@@ -134,12 +142,13 @@ def run_ensemble(
     momenta = tuple(compiled.model.symmetries)
     shapes = {name: _expression(compiled.model, definition)[1] for name, definition in (reduce or {}).items()}
     bins, outcome, job = _histogram_specs(histograms, shapes), None, None
-    width = compiled.cached("width", lambda: choose_width(compiled)) if lane_reason else MemberRuns.width
+    width = compiled.cached("width", lambda: choose_width(compiled)) if lane_reason else 1
     if started.size:
         z, k = (z[started], members.k[started]) if reasons else (z, members.k)
         order = morton_order(z, k)
         z, k = z[order], k[order]
         stepper = lane_stepper(compiled, plan, z, k, reduce) if lane_reason else MemberRuns(compiled, plan, momenta)
+        width = stepper.width
         stored_columns = EnsembleColumns(_column_slices(compiled, stored), started[order], members.n_members)
         inputs = members.inputs.of_members(started[order])
         job = EnsembleJob(stepper, z, k, schedule, tuple(bins.values()), threads, stored_columns, inputs)
