@@ -278,20 +278,6 @@ def error_settings_of_numpy_that_a_quotient_of_constants_meets():
 
 
 @changes
-def function_called_by_numpy_at_floating_point_errors():
-    zero, gains = np.float64(0.0), []
-
-    def gain():
-        gains[:] = [0.0]
-        1.0 / zero
-        return gains[-1]
-
-    np.seterr(divide="call")
-    np.seterrcall(lambda error, flag: None)
-    return linear(gain), lambda: np.seterrcall(lambda error, flag: gains.append(2.0))
-
-
-@changes
 def print_settings_of_numpy():
     np.set_printoptions(precision=8)
     return lambda t, y: -(1 + (8 - np.get_printoptions()["precision"]) * t) * y, lambda: np.set_printoptions(
@@ -422,13 +408,12 @@ def names_of_the_caller():
 @pytest.mark.filterwarnings("ignore::livens.LivensWarning")
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_change_in_a_library_is_used(name):
-    settings, call, options = np.geterr(), np.geterrcall(), np.get_printoptions()
+    settings, options = np.geterr(), np.get_printoptions()
     try:
         with decimal.localcontext():
             assert_changed_value_is_used(CHANGES[name])
     finally:
         np.seterr(**settings)
-        np.seterrcall(call)
         np.set_printoptions(**options)
 
 

@@ -110,8 +110,7 @@ class _KeyBuilder:
 
     def build(self, values: tuple[object, ...]) -> Hashable:
         """Return the key of values."""
-        # the token counts virtual subclasses; with the error settings of NumPy, operations on constants raise or do not
-        parts = [abc.get_cache_token(), _error_settings(), *map(self._key, values)]
+        parts = [abc.get_cache_token(), *map(self._key, values)]  # the token counts virtual subclasses
         if self._names:
             self._modules[id(builtins)] = builtins
             if builtins.__import__ is not _IMPORT:
@@ -241,14 +240,6 @@ def _array_key(array: Any) -> Hashable:
     if dtype.hasobject or array.nbytes > _MAX_ARRAY_BYTES or dtype.metadata or dtype.names:
         raise _NoKeyError
     return type(array), dtype, array.shape, array.strides, array.flags.writeable, array.tobytes()
-
-
-def _error_settings() -> Hashable:
-    """Return the treatment of floating-point errors by NumPy."""
-    settings = tuple(np.geterr().values())
-    if "call" in settings or "log" in settings:  # by a function of the user
-        raise _NoKeyError
-    return settings
 
 
 def _module_attribute_key(function: Any) -> Hashable:
