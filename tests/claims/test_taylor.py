@@ -309,7 +309,7 @@ def test_what_it_cannot_do_it_says():
 
 @pytest.mark.parametrize("width", [0.12, 0.07, 0.05])
 def test_a_pulse_that_the_first_point_does_not_show(width):
-    """Steps whose series does not predict the rates at their ends are repeated; exact solution by the error function."""
+    """Steps whose series does not predict the rates at their ends are repeated."""
     model = lv.FirstOrder(
         "x", rhs=lambda x, t, k: [m.exp(-(((t - 0.6) / k.width) ** 2)) - x[0]], parameters=dict(width=width)
     )
