@@ -264,6 +264,20 @@ def error_settings_of_numpy():
 
 
 @changes
+def error_settings_of_numpy_that_a_quotient_of_constants_meets():
+    zero = np.float64(0.0)
+
+    def gain():
+        try:
+            return 0.0 * np.isfinite(1.0 / zero)
+        except FloatingPointError:
+            return 2.0
+
+    np.seterr(divide="ignore")
+    return linear(gain), lambda: np.seterr(divide="raise")
+
+
+@changes
 def print_settings_of_numpy():
     np.set_printoptions(precision=8)
     return lambda t, y: -(1 + (8 - np.get_printoptions()["precision"]) * t) * y, lambda: np.set_printoptions(

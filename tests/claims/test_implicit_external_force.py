@@ -9,6 +9,7 @@ from scipy.integrate import solve_ivp
 from test_black_box import body, drag
 
 import livens as lv
+from livens.errors import InputError
 
 DOUBLES = ctypes.POINTER(ctypes.c_double)
 PROTOTYPE = ctypes.CFUNCTYPE(None, *[DOUBLES] * 5)
@@ -187,11 +188,57 @@ def test_mechanism_with_a_force_that_is_set_later():
         parameters=system.model_parameters.values,
         frames=True,
     )
-    system.external_force = lv.ExternalForce(pull)
+    mb.external_force(pull)
     run = mb.simulate(h=0.01, t_end=0.5)
     expected = lv.simulate(seen, q0=free.q[0], v0=free.v[0], h=0.01, t_end=0.5, tier="fused")
     assert np.abs(run.q - expected.q).max() < 1e-13 and np.abs(run.q - free.q).max() > 0.1
-    assert run.summary.max_energy_drift < 1e-13 and not system.conservative
+    assert run.summary.max_energy_drift < 1e-13 and not mb.system.conservative
+
+
+def hanging_rod():
+    """Return a rod on a hinge, pushed by a compiled force along x."""
+
+    @PROTOTYPE
+    def push(q, v, t, k, out):
+        out[0] = 5.0
+
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    rod = mb.rod("rod", a=[0, 0, 0], b=[0, 0, -1], mass=1)
+    mb.revolute("hinge", mb.ground, rod, at=rod.a, axis="y")
+    mb.external_force(push, depends_on_velocity=False)
+    return mb, rod, push
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda mb: mb.equilibrium(),
+        lambda mb: mb.equilibrium(load_steps=4),
+        lambda mb: mb.to_joint_coordinates(),
+        lambda mb: lv.linearise(mb.problem()),
+    ],
+)
+def test_computations_with_expressions_of_forces_refuse_compiled_forces(compute):
+    with pytest.raises(InputError, match=r"needs forces as expressions.*external \(compiled\) force"):
+        compute(hanging_rod()[0])
+
+
+def test_one_external_force_of_a_mechanism(tmp_path):
+    mb, rod, push = hanging_rod()
+    assert "the external force is not in the file" in mb.to_mjcf(tmp_path / "rod.xml")
+    with pytest.raises(InputError, match="has an external force already"):
+        mb.external_force(push)
+    with pytest.raises(InputError, match="takes no contact group"):
+        mb.contact_group("contacts", [rod, mb.ground], stiffness=1e4)
+    with pytest.raises(InputError, match="external \\(compiled\\) force; remove tier='tree'"):
+        mb.simulate(h=0.01, t_end=0.1, tier="tree")
+    with pytest.raises(InputError, match="give the Jacobian to"):
+        lv.Multibody().external_force(lv.ExternalForce(push), jacobian=push)
+    grouped = lv.Multibody()
+    balls = [grouped.sphere(f"ball{i}", at=[0, 0, i], radius=0.1, mass=1) for i in range(2)]
+    grouped.contact_group("contacts", balls, stiffness=1e4)
+    with pytest.raises(InputError, match="takes no external force"):
+        grouped.external_force(push)
 
 
 def test_unit_quaternion():

@@ -16,6 +16,7 @@ from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.descriptor import DescriptorModel
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.external_force import require_force_expressions
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.models.system import System
@@ -230,6 +231,7 @@ def linearise(
         raise InputError(f"linearise needs a model, such as a System, or a Problem, got {model!r}")
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InputError(f"parameters must map names to values, got {parameters!r}")
+    require_force_expressions(model, "linearise")
     problem_parameters = dict(problem.parameters) if problem is not None else {}
     k = model.parameter_vector({**problem_parameters, **(parameters or {})})
     initial_values = problem.start_values if problem is not None else {}

@@ -13,6 +13,8 @@ import numpy as np
 pi: float = float(np.pi)
 #: Decision of a branch on a symbolic condition. Set while all branches of a function are traced; else None.
 branch_decision: ContextVar[Callable[[Any], bool] | None] = ContextVar("branch_decision", default=None)
+#: Function that is called when a symbol is converted to text. Set while a function is traced; else None.
+conversion_to_text: ContextVar[Callable[[], None] | None] = ContextVar("conversion_to_text", default=None)
 
 
 class Scalar:
@@ -149,6 +151,9 @@ class Scalar:
         raise TypeError(f"the symbol {self.sx} has no value yet; use the functions of livens.math instead of math's")
 
     def __repr__(self) -> str:
+        record = conversion_to_text.get()
+        if record is not None:
+            record()
         return str(self.sx)
 
 

@@ -136,6 +136,13 @@ class ExternalForce:
         return f"<livens.ExternalForce at {self.address:#x}>"
 
 
+def require_force_expressions(model: object, caller: str) -> None:
+    """Raise `InputError` if a model has a compiled force, whose expression a computation would need."""
+    force = getattr(model, "external_force", None)
+    if force is not None and force.evaluates_within_steps:
+        raise InputError(f"{caller} needs forces as expressions, and the model has an external (compiled) force")
+
+
 def _function_pointer(function: Any) -> int:
     if isinstance(function, (int, np.integer)) and not isinstance(function, bool) and _FIRST_PAGE <= function < 2**63:
         return int(function)

@@ -17,6 +17,7 @@ from livens import math as m
 from livens.errors import InputError
 from livens.expressions.parameters import ParameterNamespace, shared
 from livens.models.element import Element, ElementType
+from livens.models.external_force import require_force_expressions
 from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.armature import JointArmature
@@ -44,6 +45,7 @@ def joint_coordinate_system(
     joints : sequence of Joint
         Revolute, prismatic and fixed joints; every body is connected to its parent by exactly one joint.
     """
+    require_force_expressions(system, "a system in joint coordinates")
     tree = tree_joints(bodies, ground, joints)
     path = [joint for joint in tree if joint.type_name != "fixed"]
     theta, rates = ca.SX.sym("theta", len(path)), ca.SX.sym("rates", len(path))

@@ -228,6 +228,7 @@ class Multibody(
             momenta = {name: _padded_generator(generator, len(extra_bodies)) for name, generator in momenta.items()}
         names = coordinates([*body_elements, *extra_bodies])
         system = System(names, elements=elements, parameters=shared_parameters, symmetries=momenta, frames=True)
+        system.external_force = self._external_force
         if self._contact_groups:
             from livens.multibody.contacts.contact_group import build_detected_contacts
 

@@ -13,9 +13,11 @@ import collections
 import copy
 import dis
 import functools
+import itertools
 import math
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -212,6 +214,8 @@ class FunctionCopier:
     # -- functions ---------------------------------------------------------------------------------------------------
     def _copy_function(self, function: types.FunctionType) -> types.FunctionType:
         _check_no_assignment_outside(function)
+        if _catches_exceptions(function.__code__):
+            return _refused_function(function)
         names: dict[str, object] = {"__builtins__": self._builtins(), "__name__": function.__module__}
         defaults = function.__defaults__ and tuple(self.copy(value) for value in function.__defaults__)
         cells = function.__closure__ and tuple(types.CellType() for _ in function.__closure__)
@@ -310,6 +314,26 @@ def _check_no_assignment_outside(function: types.FunctionType) -> None:
         if is_outside:
             line = instruction.positions.lineno if instruction.positions else None
             raise TracingError(f"it assigns to '{instruction.argval}', which is defined outside of it (line {line})")
+
+
+def _catches_exceptions(code: types.CodeType) -> bool:
+    """Return True if a code object continues after an exception; ``with`` and ``finally`` blocks raise it again."""
+    names = [instruction.opname for instruction in dis.get_instructions(code)]
+    continued = sum(name == "POP_EXCEPT" and after != "RERAISE" for name, after in itertools.pairwise(names))
+    return continued > names.count("WITH_EXCEPT_START") or "suppress" in code.co_names + code.co_freevars
+
+
+def _refused_function(function: types.FunctionType) -> types.FunctionType:
+    """Return a function that cannot be called: symbols raise other exceptions than numbers."""
+
+    def refused(*_: object, **__: object) -> object:
+        line = function.__code__.co_firstlineno
+        raise TracingError(
+            f"'{function.__name__}' catches exceptions, and symbols raise other ones than numbers (line {line} of "
+            f"{Path(function.__code__.co_filename).name})"
+        )
+
+    return refused
 
 
 def _snapshot(value: object) -> Any:

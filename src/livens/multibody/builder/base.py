@@ -8,6 +8,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.element import Element
+from livens.models.external_force import ExternalForce
 from livens.multibody.armature import JointArmature
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.beam import Beam
@@ -81,6 +82,8 @@ class ModelBase:
         #: Outputs of force elements, with the names of the elements.
         self._force_outputs: list[tuple[str, ForceOutputs]] = []
         self._flexible_elements: list[Element] = []  # beams, trusses, plates
+        #: Compiled force on all bodies.
+        self._external_force: ExternalForce | None = None
         self._inputs: dict[str, Input] = {}
         #: Joints with the elements that depend on their continuous angle.
         self._angle_branches: list[tuple[Joint, Element, str]] = []

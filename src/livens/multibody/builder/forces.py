@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.element import Element
+from livens.models.external_force import ExternalForce
 from livens.multibody import bushings, loads
 from livens.multibody.body import Body, PointLike, parse_direction, parse_point
 from livens.multibody.builder.joint_forces import JointForceMethods
@@ -182,6 +183,54 @@ class ForceMethods(PointForceMethods, JointForceMethods):
             self._add_force_element(name if quantity == next(iter(elements)) else f"{name} torque", element)
             self._register_inputs(element, laws[quantity].inputs)
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
+
+    def external_force(self, function: object, *, depends_on_velocity: bool = True, jacobian: object = None) -> None:
+        """Apply an external force: compiled code that maps the state of all bodies to forces.
+
+        The function receives the coordinates and velocities of `system`, in the order of ``system.coordinates``: of
+        every body the centre of mass and the columns of its rotation matrix. See `livens.ExternalForce`.
+
+        Parameters
+        ----------
+        function : cfunc, ctypes function, int or ExternalForce
+            Compiled function, or its address.
+        depends_on_velocity : bool, default True
+            Whether the force depends on velocities. Of an `ExternalForce`, its own value is used.
+        jacobian : cfunc, ctypes function or int, optional
+            Compiled Jacobian for implicit schemes. Default: forward differences.
+
+        Raises
+        ------
+        InputError
+            If `function` is not compiled, the mechanism has an external force, or it has contact groups.
+
+        Examples
+        --------
+        >>> import ctypes, livens as lv
+        >>> doubles = ctypes.POINTER(ctypes.c_double)
+        >>> @ctypes.CFUNCTYPE(None, doubles, doubles, doubles, doubles, doubles)
+        ... def wind(q, v, t, k, force):
+        ...     force[0] = 2.0  # N along x, at the centre of mass
+        >>> mb = lv.Multibody()
+        >>> ball = mb.sphere("ball", at=[0, 0, 0], radius=0.1, mass=1.0)
+        >>> mb.external_force(wind, depends_on_velocity=False)
+        >>> run = mb.simulate(h=0.1, t_end=1.0)
+        >>> print(round(run["ball.position"][-1, 0], 12))
+        1.0
+        """
+        if self._external_force is not None:
+            raise InputError("the mechanism has an external force already: add both in one function")
+        if self._contact_groups:
+            raise InputError(
+                "a mechanism with a contact group takes no external force: give the contacts with mb.contact instead"
+            )
+        force = function
+        if not isinstance(force, ExternalForce):
+            force = ExternalForce(function, depends_on_velocity=depends_on_velocity, jacobian=jacobian)
+        elif jacobian is not None:
+            raise InputError("give the Jacobian to lv.ExternalForce, or the compiled function itself")
+        self._external_force = force
+        self.__dict__.pop("_built", None)
 
     def wheel(
         self, name: str, body: Body, axis: object, inertia: float, *, rate: float = 0.0, torque: object = 0.0

@@ -77,6 +77,8 @@ class Writer:
             *mb._sampled_controllers,
         )
         self.notes += [f"'{element_name}' is not in the file" for element_name in unsupported]
+        if mb.system.external_force is not None and mb.system.external_force.evaluates_within_steps:
+            self.notes.append("the external force is not in the file")
         for armature in mb.armatures.values():
             joint_type = "hinge" if armature.is_angle else "slide"
             if joint_name := self._mjcf_joint_name(armature.name, armature.driving_joint, joint_type):
