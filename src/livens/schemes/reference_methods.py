@@ -43,7 +43,7 @@ class VectorField:
         function = ca.Function("rates", [t, y, symbols], [ca.densify(rate), ca.vertcat(*power)])
         self._function, self._k = function, k
 
-    def __call__(self, t: Any, y: Any) -> Expr:
+    def __call__(self, t: Expr, y: Expr) -> Expr:
         return self._function(t, y, self._k)[0]
 
     def power(self, t: Expr, y: Expr) -> Expr:

@@ -370,7 +370,7 @@ class Scheme:
         """
         return {}
 
-    def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Expr, k: Expr, t: float, h: float) -> dict[str, Any]:
         """Return the initial scheme state as expressions of the symbols q, p and k.
 
         Used for derivatives with respect to initial values.

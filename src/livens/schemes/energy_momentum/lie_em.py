@@ -72,6 +72,6 @@ class LieEM(RigidBodyScheme, Scheme):
         check_rotors(model, body_momenta, k, h)
         return {BODY_ANGULAR_MOMENTA: body_momenta} if body_momenta.size else {}
 
-    def symbolic_scheme_state(self, model: Any, q: Expr, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Expr, k: Expr, t: float, h: float) -> dict[str, Any]:
         body_momenta = body_angular_momenta_expression(model, q, p)
         return {BODY_ANGULAR_MOMENTA: body_momenta} if body_momenta.numel() else {}

@@ -38,7 +38,7 @@ class LivensEMFull(EnergyMomentum):
     def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v, old.p]
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Any]:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         v_m = free_rotation_guess(old.q, old.v, h)
         return [v_m, v_m, old.p]
 

@@ -30,7 +30,7 @@ class GradientFunction:
         self._expression = ca.gradient(function(self._x, *other_symbols), self._x)
         self._gradient = ca.Function("gradient", [self._x, *other_symbols], [self._expression])
 
-    def __call__(self, x: Any, *others: Any) -> Expr:
+    def __call__(self, x: Expr, *others: Any) -> Expr:
         return self._gradient(x, *others)
 
     @property
@@ -71,7 +71,7 @@ def inverse_squared_norm(w: Expr | ca.DM, z: Expr | ca.DM) -> Expr | ca.DM:
     return square / (square**2 + fade)
 
 
-def _faded_norms(w: Expr | ca.DM, z: Expr | ca.DM) -> tuple[Any, Any]:
+def _faded_norms(w: Expr | ca.DM, z: Expr | ca.DM) -> tuple[Expr, Expr]:
     return ca.dot(w, w), (_REL_CUTOFF**2 * ca.dot(z, z) + _ABS_CUTOFF**2) ** 2
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -76,7 +76,7 @@ class Scaling:
         """
         raise NotImplementedError
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         """Return g of two expressions for the energies (Modin 2009, paper III, eq. 11).
 
         Parameters

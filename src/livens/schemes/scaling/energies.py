@@ -28,7 +28,7 @@ class Kinetic(EnergyScaling):
     factory: ClassVar[str] = "kinetic"
     power: float
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         return T**self.power
 
     def __str__(self) -> str:
@@ -63,7 +63,7 @@ def kinetic(power: float = -0.5) -> Scaling:
 class InverseLagrangian(EnergyScaling):
     factory: ClassVar[str] = "inverse_lagrangian"
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         return 1 / (T - V)
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ class Potential(EnergyScaling):
     sign: int
     offset: float
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         return (self.offset + self.sign * V) ** -self.power
 
     def __str__(self) -> str:

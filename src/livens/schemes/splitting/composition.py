@@ -21,7 +21,7 @@ from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepEquations, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
-from livens.types import FloatArray
+from livens.types import Expr, FloatArray
 
 ORDERS = (4, 6, 8)
 #: First half of the symmetric weights, including the weight in the middle.
@@ -135,7 +135,7 @@ class Composition(Scheme):
     ) -> dict[str, Any]:
         return self.base.initial_scheme_state(model, values, k, t, h * self.weights[0])
 
-    def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Expr, k: Expr, t: float, h: float) -> dict[str, Any]:
         return self.base.symbolic_scheme_state(model, q, p, k, t, h * self.weights[0])
 
     def with_scaling(self, scaling: Any) -> Scheme:
