@@ -317,13 +317,14 @@ class Run:
         if not acting:
             return False
         self._recorder.commit_tail()
+        before_actions = detector.values(self._state)
         with self._fail_on_exception(self._pre_action_checkpoint):
             self._apply_actions(detector, acting)
             cost, self._stepper = self._stepper.statistics, make_stepper(self._plan, self._compiled, self._state)
         self._stepper.statistics = cost
         self._recorder.record_discontinuity(self._state)
         self._stepping.restart_from(self._state)
-        detector.restart_at(self._state, [event["name"] for event in simultaneous])
+        detector.restart_at(self._state, [event["name"] for event in simultaneous], before_actions)
         return not any(self._is_terminal(detector.event(event["name"]), event["name"]) for event in simultaneous)
 
     def _apply_actions(self, detector: EventDetector, acting: Sequence[dict[str, Any]]) -> None:
