@@ -282,7 +282,7 @@ def test_the_compass_gait_of_another_project_walks_as_in_mujoco(tmp_path):
     error = np.linalg.norm(feet[at] - expected, axis=2)
     for foot in (0, 1):
         here = stands[:, foot]
-        assert (error[here, foot] < sink + landings[here] * shift).all() and error[here, foot].max() < 5e-4
+        assert (error[here, foot] < sink + landings[here] * shift).all() and error[here, foot].max() < 1e-3
     assert feet[at][-1].max() > 6.5  # metres walked
 
 
