@@ -85,7 +85,7 @@ def test_impacts_that_do_not_terminate():
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     box = mb.box("box", at=[0, 0, 0.3], size=[0.2, 0.2, 0.2], mass=1.0)
     mb.rigid_contact(box, mb.ground, restitution=0.5)
-    with pytest.raises(IntegrationError, match=r"times within one step.*compliant|times within one step"):
+    with pytest.raises(IntegrationError, match=r"times within one step.*[Uu]se a compliant contact"):
         mb.simulate(t_end=2.0, h=0.01)
 
 

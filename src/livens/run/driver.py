@@ -21,7 +21,7 @@ from livens.results.result import Result
 from livens.run.drift_monitor import DriftMonitor, varied_parameters
 from livens.run.events.actions import apply_action
 from livens.run.events.detection import EventDetector
-from livens.run.events.event import Event, may_accumulate
+from livens.run.events.event import Event, ModelEvent, may_accumulate
 from livens.run.failure_hints import hint_explicit_stability, hint_velocity_drift
 from livens.run.held_parameters import HeldParameters
 from livens.run.interrupt import Interrupt
@@ -532,9 +532,15 @@ class Run:
         )
 
     def _event_loop_error(self, name: str) -> IntegrationError:
+        event = None if self._event_detector is None else self._event_detector.event(name)
+        remedy = (
+            "Use a compliant contact (mb.contact), or end the run before"
+            if isinstance(event, ModelEvent)
+            else "Make it terminal, or let its action bring the motion to rest"
+        )
         message = (
             f"the event '{name}' occurred {_MAX_EVENTS_PER_STEP} times within one step before "
-            f"t = {self._state.t:.9g}. Make it terminal, or let its action bring the motion to rest"
+            f"t = {self._state.t:.9g}. {remedy}"
         )
         return IntegrationError(message, self._finish("failed", message))
 
