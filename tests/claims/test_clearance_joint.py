@@ -3,8 +3,9 @@
 Mechanism and Machine Theory 41, 247-261: crank 0.05 m at 5000 rpm, rod 0.12 m, bearing radius 10 mm, steel. The pin is
 a disc in a hole with the law of Hertz and the dissipation of Hunt and Crossley.
 
-The publication shows forces as curves only. The peak asserted here is not read from them: it is that of an independent
-code of the same equations, in the angle of the rod and the position of the slider, with DOP853 at 1e-12.
+The publication shows forces as curves only; no published number of the peak was found, in it or in works that cite it.
+The peak asserted here is that of an independent code of the same equations, in the angle of the rod and the position of
+the slider, with DOP853 at 1e-12.
 """
 
 import functools

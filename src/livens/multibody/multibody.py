@@ -338,9 +338,11 @@ class Multibody(
         from livens.multibody.contacts.checks import check_step_size
         from livens.multibody.contacts.contact_group import check_group_step_size
 
-        fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
-        check_step_size(self._pair_contacts.values(), self.system, *self.assembly.state, h, fall)
-        check_group_step_size(self._contact_groups, self.system, *self.assembly.state, h, fall)
+        gravity = np.zeros(self.dimension) if self.gravity is None else np.asarray(self.gravity, dtype=float)
+        check_step_size(
+            self._pair_contacts.values(), self.system, *self.assembly.state, h, float(np.linalg.norm(gravity))
+        )
+        check_group_step_size(self._contact_groups, self.system, *self.assembly.state, h, gravity)
 
     @property
     def default_scheme(self) -> str:

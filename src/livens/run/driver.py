@@ -21,7 +21,7 @@ from livens.results.result import Result
 from livens.run.drift_monitor import DriftMonitor, varied_parameters
 from livens.run.events.actions import apply_action
 from livens.run.events.detection import EventDetector
-from livens.run.events.event import Event, may_accumulate
+from livens.run.events.event import Event, ModelEvent, may_accumulate
 from livens.run.failure_hints import hint_explicit_stability, hint_velocity_drift
 from livens.run.held_parameters import HeldParameters
 from livens.run.interrupt import Interrupt
@@ -320,13 +320,14 @@ class Run:
         if not acting:
             return False
         self._recorder.commit_tail()
+        before_actions = detector.values(self._state)
         with self._fail_on_exception(self._pre_action_checkpoint):
             self._apply_actions(detector, acting)
             cost, self._stepper = self._stepper.statistics, make_stepper(self._plan, self._compiled, self._state)
         self._stepper.statistics = cost
         self._recorder.record_discontinuity(self._state)
         self._stepping.restart_from(self._state)
-        detector.restart_at(self._state, [event["name"] for event in simultaneous])
+        detector.restart_at(self._state, [event["name"] for event in simultaneous], before_actions)
         return not any(self._is_terminal(detector.event(event["name"]), event["name"]) for event in simultaneous)
 
     def _apply_actions(self, detector: EventDetector, acting: Sequence[dict[str, Any]]) -> None:
@@ -534,9 +535,15 @@ class Run:
         )
 
     def _event_loop_error(self, name: str) -> IntegrationError:
+        event = None if self._event_detector is None else self._event_detector.event(name)
+        remedy = (
+            "Use a compliant contact (mb.contact), or end the run before"
+            if isinstance(event, ModelEvent)
+            else "Make it terminal, or let its action bring the motion to rest"
+        )
         message = (
             f"the event '{name}' occurred {_MAX_EVENTS_PER_STEP} times within one step before "
-            f"t = {self._state.t:.9g}. Make it terminal, or let its action bring the motion to rest"
+            f"t = {self._state.t:.9g}. {remedy}"
         )
         return IntegrationError(message, self._finish("failed", message))
 

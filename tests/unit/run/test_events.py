@@ -52,6 +52,34 @@ def test_directions_of_zeros_within_a_step():
             assert direction == 0 or np.sign(event.state["x"][1]) == direction
 
 
+def test_a_zero_soon_after_a_minimum_at_the_end_of_a_step():
+    """The minimum at the end of the first step is not a zero, and the crossing within the second is found once."""
+    t, g = np.array([0.5, 0.75, 1.0, 1.25, 1.5]), np.array([1.6, 1.2, 0.95, 1.2, -1.0])
+    polynomial = np.polynomial.Polynomial.fit(t, g, 4).convert()
+    event = lv.Event(lambda t: sum(c * t**i for i, c in enumerate(polynomial.coef.tolist())), name="zero")
+    system = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
+    run = lv.simulate(system, q0=[0.0], v0=[1.0], scheme="livens-em", h=1.0, t_end=2.0, events=[event])
+    roots = [float(x.real) for x in polynomial.roots() if abs(x.imag) < 1e-12 and 0.5 < x.real < 1.6]
+    assert [e.t for e in run.events if 0.5 < e.t < 1.6] == pytest.approx(roots, abs=1e-12) and len(roots) == 1
+
+
+def test_an_action_that_does_not_change_the_function_happens_once():
+    """The state at an event is that of a shorter step: its function is zero there up to the local error."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    rod = mb.body("rod", mass=1.0, inertia=[0.1, 0.1, 0.1], position=[0.5, 0, 0])
+    mb.revolute("hinge", mb.ground, rod, at=[0, 0, 0], axis="y")
+    index, calls = mb.system.coordinates.index("rod.z"), []
+
+    def events(**action):
+        depths = (0.1, 0.2, 0.3, 0.4)
+        return [lv.Event(lambda q, d=d: -q[index] - d, direction=1, name=f"{d}", **action) for d in depths]
+
+    run = mb.simulate(t_end=0.5, h=0.02, events=events(action=lambda t: calls.append(t) or {}))
+    assert [event.name for event in run.events] == ["0.1", "0.2", "0.3", "0.4"] and len(calls) == 4
+    plain = mb.simulate(t_end=0.5, h=0.02, events=events())
+    assert [event.t for event in run.events] == pytest.approx([event.t for event in plain.events], abs=5e-5)
+
+
 def test_without_a_formula_within_the_step():
     system = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
     top = lv.Event(lambda q: q[0] - 0.99)

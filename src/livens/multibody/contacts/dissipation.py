@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.tracing import ModelFunction
 from livens.multibody.contacts.geometry.pair_geometry import PairGeometry, relative_angular_velocity, slip_velocity
 from livens.multibody.contacts.normal_laws.base import NormalLaw
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Friction:
     """Regularised Coulomb friction ``coefficient N v/sqrt(v^2 + slip_tolerance^2)``, with spinning and rolling parts.

@@ -276,8 +276,15 @@ class ContactDynamics(ContactEquations):
     def _mode_forces(
         self, s: ContactState, closed: Sequence[int], slip_directions: Mapping[int, np.ndarray], k: np.ndarray
     ) -> np.ndarray:
-        """Return the contact forces of the closed contacts, some of which slide."""
-        constrained_rows = [j for i in closed for j in self._constrained_rows(i, slip_directions)]
+        """Return the contact forces of the closed contacts, some of which slide.
+
+        A slip that the joints prevent needs no friction force.
+        """
+        normal_rows = {self.normal_rows[i] for i in closed}
+        movable = np.diag(s.delassus) > RANK_RTOL * s.free_delassus_diagonal
+        constrained_rows = [
+            j for i in closed for j in self._constrained_rows(i, slip_directions) if j in normal_rows or movable[j]
+        ]
         friction_basis = np.eye(self.size)
         for i in closed:
             if i in slip_directions and len(slip_directions[i]):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import ParameterNamespace
 from livens.multibody.contacts.normal_laws.base import NormalLaw
 from livens.types import ModelFunction, ScalarLike
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SAMPLES = 40
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class CustomLaw(NormalLaw):
     """User-defined law: energy as a function of the penetration depth; its derivative is the normal force.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.contacts.normal_laws.material import ElasticMaterial, hertz_stiffness
 from livens.multibody.contacts.normal_laws.power import PowerLaw
 from livens.types import ScalarLike
@@ -26,6 +26,7 @@ def hertz_energy(stiffness: ScalarLike, depth: ScalarLike) -> Any:
     return 0.4 * stiffness * depth * depth * m.sqrt(depth)
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Hertz(PowerLaw):
     """Hertz law: the normal force is ``stiffness depth^1.5``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from livens.errors import explain_call_errors
 from livens.multibody.contacts.normal_laws.power import PowerLaw
 from livens.validation import check_positive
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from livens.multibody.contacts.shapes import CollisionShape
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Linear(PowerLaw):
     """Linear law: the normal force is ``stiffness depth``.

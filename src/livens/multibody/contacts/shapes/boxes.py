@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.body_constraint import snap_to_axes
 from livens.multibody.contacts.geometry.box import BoxDistance
@@ -16,6 +16,7 @@ from livens.multibody.contacts.shapes.base import CollisionShape, solid_sizes
 from livens.validation import check_array, check_bool, check_nonnegative
 
 
+@explain_call_errors
 class Box(CollisionShape):
     """Box.
 

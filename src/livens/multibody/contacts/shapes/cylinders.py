@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body, parse_point
 from livens.multibody.body_constraint import snap_to_axes
 from livens.multibody.contacts.geometry.capsule import CapsuleDistance
@@ -21,6 +21,7 @@ from livens.validation import check_positive
 RELATIVE_BULGE = 1e-3
 
 
+@explain_call_errors
 class Capsule(CollisionShape):
     """Capsule: a cylinder with hemispherical ends.
 
@@ -87,6 +88,7 @@ class Capsule(CollisionShape):
         return (1 / self.sizes["radius"], 1 / self.sizes["radius"] if rounded else 0.0)
 
 
+@explain_call_errors
 class Cylinder(CollisionShape):
     """Cylinder with flat ends, in contact with spheres, points and planes.
 
@@ -144,6 +146,7 @@ class Cylinder(CollisionShape):
         return (0.0, 0.0) if height > self.sizes["half"] else (1 / self.sizes["radius"], 0.0)
 
 
+@explain_call_errors
 class HollowCylinder(Cylinder):
     """Inside of a hollow cylinder without ends.
 

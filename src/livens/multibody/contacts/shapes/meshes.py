@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.body_constraint import snap_to_axes
 from livens.multibody.contacts.geometry.polyhedron import PolyhedronDistance
@@ -18,6 +18,7 @@ from livens.validation import check_array, check_nonnegative
 MAX_HULL_VERTICES = 200
 
 
+@explain_call_errors
 class PointCloud(CollisionShape):
     """Point cloud of a body, such as the vertices of a mesh.
 
@@ -62,6 +63,7 @@ class PointCloud(CollisionShape):
         return (1 / self.radius,) * 2 if self.radius else super().curvatures(other)
 
 
+@explain_call_errors
 class ConvexMesh(PointCloud):
     """Convex hull of points, such as the vertices of a mesh.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body, frame_from_z, parse_direction
 from livens.multibody.contacts.geometry.half_space import HalfSpaceDistance
 from livens.multibody.contacts.geometry.height_field import HeightFieldDistance
@@ -15,6 +15,7 @@ from livens.multibody.contacts.shapes.base import CollisionShape, axes_with_last
 from livens.types import ArrayLike, ModelFunction
 
 
+@explain_call_errors
 class HalfSpace(CollisionShape):
     """Half-space below a plane.
 
@@ -53,6 +54,7 @@ class HalfSpace(CollisionShape):
         return 0.0, 0.0
 
 
+@explain_call_errors
 class HeightField(CollisionShape):
     """Height field: the region below a height over a plane.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from livens.errors import explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.contacts.geometry.torus import TorusDistance
 from livens.multibody.contacts.shapes.base import CollisionShape, axes_about, solid_sizes
@@ -16,6 +17,7 @@ from livens.validation import check_positive
 RELATIVE_BULGE = 1e-3
 
 
+@explain_call_errors
 class Torus(CollisionShape):
     """Torus, in contact from outside with spheres, points and planes.
 
@@ -84,6 +86,7 @@ class Torus(CollisionShape):
         return self._sign / tube, self._sign * cosine / (ring + tube * cosine)
 
 
+@explain_call_errors
 class Groove(Torus):
     """Groove of a raceway: the inside of the tube of a torus, for inner and outer races of ball bearings.
 

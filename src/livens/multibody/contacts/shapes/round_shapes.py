@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.contacts.geometry.ellipsoid import EllipsoidDistance
 from livens.multibody.contacts.geometry.sphere import SphereDistance
@@ -16,6 +16,7 @@ from livens.types import ArrayLike
 from livens.validation import check_array, check_positive
 
 
+@explain_call_errors
 class Sphere(CollisionShape):
     """Sphere; a disc in the plane.
 
@@ -50,6 +51,7 @@ class Sphere(CollisionShape):
         return (1 / self.sizes["radius"],) * 2
 
 
+@explain_call_errors
 class HollowSphere(Sphere):
     """Inside of a hollow sphere.
 
@@ -75,6 +77,7 @@ class HollowSphere(Sphere):
         return (-1 / self.sizes["radius"],) * 2
 
 
+@explain_call_errors
 class Ellipsoid(CollisionShape):
     """Ellipsoid, in contact with planes, spheres and points.
 
