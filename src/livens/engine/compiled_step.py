@@ -339,7 +339,7 @@ class CompiledStep:
         None without such a force.
         """
         external = getattr(self.model, "external_force", None)
-        if external is None or not external.evaluates_within_steps or self.has_dedicated_code:
+        if external is None or not (external.evaluates_within_steps and self.scheme.external_force_at_midpoint):
             return None  # without the graph of a large model
         slot = self.flat_equations.external_force
         return slot.force.counts.copy() if isinstance(slot, MidpointForceSlot) else None
