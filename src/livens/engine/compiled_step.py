@@ -342,14 +342,16 @@ class CompiledStep:
 
         None without such a force.
         """
-        if getattr(self.model, "external_force", None) is None:
-            return None
+        external = getattr(self.model, "external_force", None)
+        if external is None or not (external.evaluates_within_steps and self.scheme.external_force_at_midpoint):
+            return None  # without the graph of a large model
         slot = self.flat_equations.external_force
         return slot.force.counts.copy() if isinstance(slot, MidpointForceSlot) else None
 
-    def evaluations_since(self, counts: np.ndarray | None) -> np.ndarray | None:
-        """Return the numbers of evaluations since `force_counts` returned these counts."""
-        return None if counts is None else self.force_counts() - counts
+    def evaluations_since(self, before: np.ndarray | None) -> np.ndarray | None:
+        """Return the numbers of evaluations since `force_counts` returned the numbers `before`."""
+        counts = self.force_counts()
+        return None if counts is None or before is None else counts - before
 
     def neighbour_list(self, k: np.ndarray) -> NeighbourList | None:
         """Return the neighbour list of detected contacts for one run, or None if the model has none."""

@@ -110,10 +110,12 @@ class MassSigns:
     def _masses(self, q: np.ndarray, v: np.ndarray, k: np.ndarray) -> list[np.ndarray]:
         """Return the diagonal blocks of the mass matrix for rows of parameters, of shape (n_rows, size, size)."""
         masses = [np.zeros((len(k), len(block), len(block))) for block in self._blocks]
-        for i, (group, places) in enumerate(zip(self._groups, self._places, strict=True)):
+        for i, (group, block_indices) in enumerate(zip(self._groups, self._block_indices, strict=True)):
             function, n = group.element_type.mass_function, group.element_type.n
             evaluate = self._single_evaluators[i] if len(k) == 1 else BatchEvaluator(function, len(k))
-            for dofs, parameters, (block, entries) in zip(group.coordinates, group.parameters, places, strict=True):
+            for dofs, parameters, (block, entries) in zip(
+                group.coordinates, group.parameters, block_indices, strict=True
+            ):
                 (matrices,) = evaluate(q[dofs], v[dofs], k[:, parameters])
                 masses[block][:, entries[:, None], entries] += matrices.reshape(-1, n, n)
         return masses
@@ -123,7 +125,7 @@ class MassSigns:
         return [BatchEvaluator(group.element_type.mass_function, 1) for group in self._groups]
 
     @functools.cached_property
-    def _places(self) -> list[list[tuple[int, np.ndarray]]]:
+    def _block_indices(self) -> list[list[tuple[int, np.ndarray]]]:
         """For each element of each group: the block of its coordinates, and their indices in the block."""
         index = {dof: (b, i) for b, block in enumerate(self._blocks) for i, dof in enumerate(block)}
         return [

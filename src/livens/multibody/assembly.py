@@ -246,14 +246,14 @@ class Assembly:
             worst = self.twist.joint_constraints[int(np.nanargmax(np.abs(g)))]
             problem = "the initial values cannot be met:" if value.size else "the mechanism cannot be assembled:"
             name = self.system.constraint_names[worst]
-            gap, hint = float(np.abs(g).max()), ""
-            if gap <= _ROUNDED_DATA * (1.0 + np.abs(q).max()):
+            opening, hint = float(np.abs(g).max()), ""
+            if opening <= _ROUNDED_DATA * (1.0 + np.abs(q).max()):
                 hint = (
                     ". The gap is of the size of rounded lengths: these joints are redundant, and fit together with "
                     "exact lengths only, such as three parallel cranks. Remove a joint that closes the loop, or "
                     "replace it by a penalty joint or a bushing"
                 )
-            raise InputError(f"{problem} '{name}' stays open by {gap:.3g}{hint}")
+            raise InputError(f"{problem} '{name}' stays open by {opening:.3g}{hint}")
         return q
 
     # -- velocities ---------------------------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from livens.expressions.result_variables import RESULT_VARIABLES
 
@@ -89,11 +90,10 @@ class Statistics:
     force_evaluations: int = 0  # of expensive forces (of all forces, if the scheme does not distinguish them)
     force_jacobians: int = 0  # of the same forces
 
-    def count_forces(self, scheme: Any, counted: Sequence[int] | None = None) -> None:
+    def count_forces(self, scheme: Any, counted: np.ndarray | None = None) -> None:
         """Set the force evaluations: those counted, or those of all steps and Newton iterations of the scheme."""
-        if counted is None:
-            counted = scheme.evaluation_counts(self.steps, self.newton_iterations)
-        self.force_evaluations, self.force_jacobians = int(counted[0]), int(counted[1])
+        numbers = scheme.evaluation_counts(self.steps, self.newton_iterations) if counted is None else counted
+        self.force_evaluations, self.force_jacobians = int(numbers[0]), int(numbers[1])
 
 
 @dataclass
