@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from livens.engine.arrays import aligned_zeros
+from livens.engine.ensemble.lane_run import TimeGrid
 from livens.engine.lowering.function import compile_unit
 from livens.engine.lowering.types import Struct, signature_of
 from livens.engine.newton.iteration import HISTORY
@@ -139,7 +140,7 @@ class LaneGroup:
                 target[:, lane] = source
         self._k = k
 
-    def integrate(self, z: np.ndarray, k: np.ndarray, grid: Any, states: np.ndarray) -> None:
+    def integrate(self, z: np.ndarray, k: np.ndarray, grid: TimeGrid, states: np.ndarray) -> None:
         """Integrate members from states z with parameters k over a time grid, and write their output rows.
 
         ``states[i]`` are the rows of member i after the first one. Lanes that `failed` are not complete.
