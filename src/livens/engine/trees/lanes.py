@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeVar
+from collections.abc import Hashable
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def _lane_array(size: int) -> np.ndarray:
 def _in_lanes(arrays: S) -> S:
     """Return a copy of a struct with the same values in all lanes."""
     values = {}
-    for name, native_type in signature_of(type(arrays)).items():
+    for name, native_type in signature_of(cast(Hashable, type(arrays))).items():
         values[name] = value = getattr(arrays, name)
         if native_type.element == "double":
             values[name] = _lane_array(value.size)
@@ -184,6 +185,6 @@ class LaneGroup:
         Z = np.zeros((n_rows, model.output.n_state))
         for lane in np.flatnonzero(self.failed[: len(states)] == 0).tolist():
             model.set_parameters(k[lane])
-            parts = (np.ascontiguousarray(array[:, :, lane]) for array in by_lane)
-            expand_stored_rows(model.arrays, model.output, *parts, h, t_origin, steps, n_rows, first, Z)
+            rows, unknowns, work = (np.ascontiguousarray(array[:, :, lane]) for array in by_lane)
+            expand_stored_rows(model.arrays, model.output, rows, unknowns, work, h, t_origin, steps, n_rows, first, Z)
             states[lane] = Z[:, stored]
