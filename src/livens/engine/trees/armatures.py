@@ -37,8 +37,8 @@ def _angle_ratio(tau: float) -> float:
 def _angle_ratio_slope(tau: float, ratio: float) -> float:
     """Return the derivative of ``atan(tau)/tau``."""
     s = tau * tau
-    slope = -2.0 * tau * (1 / 3 - s * (2 / 5 - s * (3 / 7 - s * (4 / 9 - s * (5 / 11 - s * (6 / 13))))))
-    return (1.0 / (1.0 + s) - ratio) / tau if abs(tau) > SERIES_LIMIT else slope
+    series = -2.0 * tau * (1 / 3 - s * (2 / 5 - s * (3 / 7 - s * (4 / 9 - s * (5 / 11 - s * (6 / 13))))))
+    return (1.0 / (1.0 + s) - ratio) / tau if abs(tau) > SERIES_LIMIT else series
 
 
 @lowered

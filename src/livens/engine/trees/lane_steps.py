@@ -176,7 +176,7 @@ def store_lanes(t: TreeArrays, o: OutputArrays, d: LaneData, m: LaneMonitor, X: 
 # -- one after another -----------------------------------------------------------------------------------------------
 @lowered
 def _solve_lanes(s: LaneSteps) -> None:
-    """Solve one step in all lanes; lanes that need another iteration than that of a regular step fail."""
+    """Solve one step in all lanes; lanes in which the iteration without damping does not converge fail."""
     width, newton, d, failed = s.width, s.tree.newton, s.data, s.failed
     n_active, previous, product = 0, s.previous, s.previous + s.width
     for i in range(width):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, TypeVar
+from collections.abc import Hashable
+from typing import TypeVar, cast
 
 import numpy as np
 
 from livens.engine.arrays import aligned_zeros
+from livens.engine.ensemble.lane_run import TimeGrid
 from livens.engine.lowering.function import compile_unit
 from livens.engine.lowering.types import Struct, signature_of
 from livens.engine.newton.iteration import HISTORY
@@ -49,7 +51,7 @@ def _lane_array(size: int) -> np.ndarray:
 def _in_lanes(arrays: S) -> S:
     """Return a copy of a struct with the same values in all lanes."""
     values = {}
-    for name, native_type in signature_of(type(arrays)).items():
+    for name, native_type in signature_of(cast(Hashable, type(arrays))).items():
         values[name] = value = getattr(arrays, name)
         if native_type.element == "double":
             values[name] = _lane_array(value.size)
@@ -139,7 +141,7 @@ class LaneGroup:
                 target[:, lane] = source
         self._k = k
 
-    def integrate(self, z: np.ndarray, k: np.ndarray, grid: Any, states: np.ndarray) -> None:
+    def integrate(self, z: np.ndarray, k: np.ndarray, grid: TimeGrid, states: np.ndarray) -> None:
         """Integrate members from states z with parameters k over a time grid, and write their output rows.
 
         ``states[i]`` are the rows of member i after the first one. Lanes that `failed` are not complete.
@@ -183,6 +185,6 @@ class LaneGroup:
         Z = np.zeros((n_rows, model.output.n_state))
         for lane in np.flatnonzero(self.failed[: len(states)] == 0).tolist():
             model.set_parameters(k[lane])
-            parts = (np.ascontiguousarray(array[:, :, lane]) for array in by_lane)
-            expand_stored_rows(model.arrays, model.output, *parts, h, t_origin, steps, n_rows, first, Z)
+            rows, unknowns, work = (np.ascontiguousarray(array[:, :, lane]) for array in by_lane)
+            expand_stored_rows(model.arrays, model.output, rows, unknowns, work, h, t_origin, steps, n_rows, first, Z)
             states[lane] = Z[:, stored]
