@@ -333,7 +333,7 @@ def _refused_function(function: types.FunctionType) -> types.FunctionType:
             f"{Path(function.__code__.co_filename).name})"
         )
 
-    return refused
+    return cast(types.FunctionType, refused)
 
 
 def _snapshot(value: object) -> Any:
