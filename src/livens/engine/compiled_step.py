@@ -342,10 +342,6 @@ class CompiledStep:
             else None
         )
 
-    def can_compile(self, order: PivotOrder, max_orders: int) -> bool:
-        """Return True if a pivot order is compiled already, or fewer than `max_orders` are."""
-        return order in self._newton or len(self._newton) < max_orders
-
     def _address(self, name: str) -> int:
         return self._code[name].address if name in self._code else 0
 

@@ -10,16 +10,22 @@ import numpy as np
 from livens.engine.newton.convergence import CONVERGED, DIVERGED, END_REACHED, ERROR_TOO_LARGE
 from livens.engine.newton.error_estimate import (
     MAX_STEPS_WITHOUT_ESTIMATE,
+    N_REPETITIONS,
     argmax_scaled_error,
     compare_double_step,
+    is_round_off,
 )
 from livens.engine.newton.step_size_control import (
     END_IS_NEAR,
+    LOCAL_ERROR,
     NO_SIZE_LEFT,
     NOT_ESTIMATED,
+    ROUND_OFF,
     StepSizeController,
+    is_accepted,
     is_estimate_due,
-    largest_scaled_error,
+    may_move_middle,
+    move_middle,
     next_attempt_size,
     on_accept,
     on_reject,
@@ -58,11 +64,18 @@ class VariableSteps(abc.ABC):
         """Return the chunk of the accepted steps with these times of the nodes."""
 
     @abc.abstractmethod
-    def double_step(self, s: int, t: float, h: float, h_last: float) -> tuple[np.ndarray, np.ndarray] | None:
+    def double_step(
+        self, s: int, t: float, h: float, h_last: float, repetition: int
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the state before step s - 1, and that to which a double step leads back from node s + 1.
 
-        Returns None if a step is not solved.
+        The initial guess is the weighted mean of the unknowns of both steps; a `repetition` from number 1 on starts
+        nearer to the solution. Returns None if a step is not solved.
         """
+
+    def has_outgrown_group(self, s: int) -> bool:
+        """Return True if the unknowns of step s are ill-conditioned: those of a group outgrow those of step s - 1."""
+        return False
 
     def embedded_error(self, s: int, h: float, control: StepSizeController) -> float:
         """Return the error of step s by an embedded formula, relative to its tolerance; 0 without a formula."""
@@ -108,8 +121,11 @@ class VariableSteps(abc.ABC):
                     status = failure_status if h == NO_SIZE_LEFT else int(END_REACHED)
                     break
                 h_tried, is_solved = h, self.attempt(s, t, h)
+                if is_solved and may_move_middle(control, values) and self.has_outgrown_group(s):
+                    move_middle(control, values, h)
+                    continue
                 norm = self._scaled_error(s, t, h, control, controller_state, estimate) if is_solved else math.inf
-                if norm <= largest_scaled_error(control, values, h):
+                if is_solved and is_accepted(control, values, h, norm):
                     is_last = h >= policy.t_end - t
                     on_accept(control, values, h, norm, is_last)
                     s += 1
@@ -144,8 +160,19 @@ class VariableSteps(abc.ABC):
             return self.embedded_error(s, h, control)
         if h_last <= 0.0 or controller_state[0]["steps"] <= 0.0:
             return NOT_ESTIMATED
-        states = self.double_step(s, t, h, h_last)
-        if states is None:  # the next step has another double step
-            return NOT_ESTIMATED if controller_state[0]["since_estimate"] < MAX_STEPS_WITHOUT_ESTIMATE else math.nan
-        estimate[:n], z_double = states[0][:n], states[1].copy()
-        return compare_double_step(control, values, estimate, z_double, self.state(s), self.state(s + 1), h)
+        norm, local_errors = math.inf, list[float]()
+        for repetition in range(N_REPETITIONS + 1):
+            states = self.double_step(s, t, h, h_last, repetition)
+            if states is None and not repetition:  # the next step has another double step
+                return NOT_ESTIMATED if controller_state[0]["since_estimate"] < MAX_STEPS_WITHOUT_ESTIMATE else math.nan
+            if states is None:
+                break
+            estimate[:n], z_double = states[0][:n], states[1].copy()
+            repeated = compare_double_step(control, values, estimate, z_double, self.state(s), self.state(s + 1), h)
+            norm = min(norm, repeated) if repetition else repeated
+            local_errors.append(float(values[LOCAL_ERROR]))
+            if not norm > 1.0:
+                break
+        values[LOCAL_ERROR] = min(local_errors)
+        is_dominated = norm > 1.0 and is_round_off(control, values, min(local_errors), max(local_errors), h)
+        return ROUND_OFF if is_dominated else norm

@@ -9,8 +9,9 @@ import numpy as np
 
 from livens.engine.assembled import time_loop
 from livens.engine.assembled.time_loop import ITERATIONS_TAKEN, ChunkWorkspace
+from livens.engine.newton.adaptive_step import MIN_ILL_CONDITIONED_ITERATIONS
 from livens.engine.newton.convergence import CONVERGED
-from livens.engine.newton.iteration import BOUND_REFRESH_INTERVAL
+from livens.engine.newton.iteration import BOUND_REFRESH_INTERVAL, has_outgrown_group
 from livens.engine.newton.predictors import N_HISTORY
 from livens.engine.newton.step_size_control import StepSizeController
 from livens.engine.stepper import IntegratorState, StepChunk, StepFailure
@@ -27,6 +28,7 @@ class AssembledSteps(VariableSteps):
         self._stepper, self._initial, self._w, self.t_start = stepper, initial, w, initial.t
         self._n_substeps = stepper.n_substeps
         self._n_since_bounds = BOUND_REFRESH_INTERVAL  # substeps since the round-off bounds were evaluated
+        self._double_unknowns = np.zeros(0)  # unknowns of the last double step
         self._last_attempt = -1  # number of the step of the last successful attempt
 
     def attempt(self, s: int, t: float, h: float) -> bool:
@@ -59,7 +61,18 @@ class AssembledSteps(VariableSteps):
         error, size = plan.error_estimate(w.X[s + N_HISTORY], w.Z[s], w.c)
         return float(np.max(np.abs(error) / (control.atol + control.rtol * size), initial=0.0))
 
-    def double_step(self, s: int, t: float, h: float, h_last: float) -> tuple[np.ndarray, np.ndarray] | None:
+    def has_outgrown_group(self, s: int) -> bool:
+        w, stride = self._w, self._n_substeps
+        x, x_last, x_last_but_one = (w.X[(s + N_HISTORY - k) * stride] for k in range(3))
+        groups = self._stepper.assembly_workspace.group_sizes
+        return bool(
+            w.newton_iterations[s] >= MIN_ILL_CONDITIONED_ITERATIONS
+            and has_outgrown_group(x, x_last, x_last_but_one, groups, groups.size)
+        )
+
+    def double_step(
+        self, s: int, t: float, h: float, h_last: float, repetition: int
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         w, trial = self._w, self._trial
         trial.c[2:] = w.c[2:]
         x, x_last = w.X[s + N_HISTORY], w.X[s + N_HISTORY - 1]
@@ -68,16 +81,20 @@ class AssembledSteps(VariableSteps):
         z_last = trial.Z[1].copy()
         trial.Z[0], trial.M[0], trial.c[:2] = w.Z[s + 1], w.M[s + 1], (-(h + h_last), t + h)
         guess, solver = (h * x + h_last * x_last) / (h + h_last), self._stepper.solver
+        if repetition:
+            guess = self._double_unknowns + 0.5**repetition * (guess - self._double_unknowns)
         if self._stepper.factorization is not None:
             status, _ = self._stepper.newton_from_guess(trial, 0, guess)
             if status == CONVERGED:
                 time_loop.finish_step(self._stepper.system, 0, 0, trial)
+                self._double_unknowns = trial.X[N_HISTORY].copy()
                 return z_last, trial.Z[1]
         solver.history = trial.M[0]
         solution, _, failure, _, _ = solver.solve(guess, trial.Z[0], trial.c)
         if failure is not None:
             return None
         self._finish_trial(solution)
+        self._double_unknowns = solution.copy()
         return z_last, trial.Z[1]
 
     @functools.cached_property

@@ -14,6 +14,7 @@ from livens.engine.newton.iteration import (
     N_ITERATIONS,
     StepKernels,
     Workspace,
+    has_outgrown_group,
     solve_step,
 )
 from livens.engine.newton.step_size_control import (
@@ -26,11 +27,16 @@ from livens.engine.newton.step_size_control import (
     NO_SIZE_LEFT,
     STEPS_SINCE_REJECT,
     StepSizeController,
-    largest_scaled_error,
+    is_accepted,
+    may_move_middle,
+    move_middle,
     next_attempt_size,
     on_accept,
     on_reject,
 )
+
+#: Smallest number of Newton iterations of an ill-conditioned step.
+MIN_ILL_CONDITIONED_ITERATIONS = 3
 
 
 @lowered
@@ -100,11 +106,16 @@ def adaptive_step(
         if status == NEEDS_REPIVOT:
             w.counters[N_ITERATIONS] = n_iterations
             return NEEDS_REPIVOT
+        is_ill_conditioned = status == CONVERGED and w.counters[N_ITERATIONS] >= MIN_ILL_CONDITIONED_ITERATIONS
+        if is_ill_conditioned and may_move_middle(controller, controller_state):  # noqa: SIM102  # evaluated in this order
+            if has_outgrown_group(x, x_prev, x_prev + (-n), w.group_sizes, w.n_groups):
+                move_middle(controller, controller_state, h)
+                continue
         refine_estimate = controller_state[STEPS_SINCE_REJECT] == 0.0
         norm = 0.0
         if status == CONVERGED:
             norm = error_norm(kernels, controller, controller_state, w, s, x, refine_estimate)
-        if status == CONVERGED and norm <= largest_scaled_error(controller, controller_state, h):
+        if status == CONVERGED and is_accepted(controller, controller_state, h, norm):
             break
         failure_status = ERROR_TOO_LARGE if status == CONVERGED else DIVERGED
         on_reject(controller, controller_state, h, status == CONVERGED, norm)

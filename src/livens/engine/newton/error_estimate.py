@@ -11,9 +11,11 @@ from livens.engine.newton.iteration import HISTORY, StepKernels, Workspace
 from livens.engine.newton.step_size_control import (
     H_LAST,
     LOCAL_ERROR,
+    MIN_STEPS_BEFORE_ROUND_OFF,
     N_ACCEPTED,
     NOT_ESTIMATED,
     REFERENCE_SPEED,
+    ROUND_OFF,
     SINCE_ESTIMATE,
     StepSizeController,
     is_estimate_due,
@@ -21,6 +23,12 @@ from livens.engine.newton.step_size_control import (
 
 #: Largest number of steps whose estimates by a double step may fail.
 MAX_STEPS_WITHOUT_ESTIMATE = 64.0
+#: Number of repetitions of an estimate that exceeds the tolerance, and smallest relative difference of their results by
+#: which the estimate is dominated by round-off.
+N_REPETITIONS, MIN_SCATTER = 3, 0.25
+#: Largest local error, relative to the position, of a step whose estimate is dominated by round-off. At a singular
+#: position constraints are quadratic, so that their round-off is the square of that of positions.
+MAX_ROUND_OFF = 2.0**-26
 #: Speed at rest relative to the reference speed, and largest ratio of the step sizes of the reference speed and of the
 #: current phase, in the weights of errors by a double step.
 REST_SPEED, MAX_PHASE_RATIO = 1e-2, 27.0
@@ -156,7 +164,8 @@ def _double_step_error(
     """Return the largest estimated error of step s by comparison with a double step, relative to its tolerance.
 
     The double step leads back from the end of step s over the last two steps: one Newton iteration from the weighted
-    mean of their unknowns. Without a previous step there is no estimate.
+    mean of their unknowns. Without a previous step there is no estimate. An estimate that exceeds the tolerance is
+    repeated from other initial guesses: the smallest one counts, unless `is_round_off`.
     """
     n, nz, nq, h, t = w.n_unknowns, w.n_state, controller.n_variables, w.c[0], w.c[1]
     h_last = controller_state[H_LAST]
@@ -172,11 +181,43 @@ def _double_step_error(
     for i in range(n):
         x_double[i] = (h * x[i] + h_last * x_last[i]) / (h + h_last)
     call_kernel(kernels.newton, x_double, z_next, w.c, w.r, dx_double)
-    for i in range(n):
-        x_double[i] -= dx_double[i]
-    call_kernel(kernels.update_state, x_double, z_next, w.c, w.r, z_double)
+    dx_first = z_double + nz
+    error, smallest, largest, n_repetitions = 0.0, np.inf, 0.0, 0
+    while True:
+        for i in range(n):
+            x_double[i] -= dx_double[i]
+        call_kernel(kernels.update_state, x_double, z_next, w.c, w.r, z_double)
+        repeated = compare_double_step(controller, controller_state, w.estimate, z_double, z, z_next, h)
+        error = repeated if n_repetitions == 0 else min(error, repeated)
+        smallest = min(smallest, controller_state[LOCAL_ERROR])
+        largest = max(largest, controller_state[LOCAL_ERROR])
+        if not error > 1.0 or n_repetitions == N_REPETITIONS:
+            break
+        n_repetitions += 1
+        for i in range(n):
+            dx_first[i] = dx_double[i] if n_repetitions == 1 else dx_first[i]
+            x_double[i] += 0.5**n_repetitions * dx_first[i]
+        for i in range(nq):
+            w.estimate[i] = z_double[i]
+        call_kernel(kernels.newton, x_double, z_next, w.c, w.r, dx_double)
     w.c[0], w.c[1] = h, t
-    return compare_double_step(controller, controller_state, w.estimate, z_double, z, z_next, h)
+    controller_state[LOCAL_ERROR] = smallest
+    return ROUND_OFF if error > 1.0 and is_round_off(controller, controller_state, smallest, largest, h) else error
+
+
+@lowered
+def is_round_off(
+    controller: StepSizeController, controller_state: F64Array, smallest: float, largest: float, h: float
+) -> bool:
+    """Return True if repeated estimates, of which these are extremes, are dominated by round-off.
+
+    Near a singular position at distance d, round-off of the constraints changes positions by about ``eps / d``. Shorter
+    steps do not have smaller errors there. The size that earlier estimates allow is kept.
+    """
+    local_error = smallest * controller.tolerance * h / controller.span
+    has_scatter = largest - smallest > MIN_SCATTER * smallest
+    is_late = controller_state[N_ACCEPTED] >= MIN_STEPS_BEFORE_ROUND_OFF
+    return is_late and has_scatter and local_error < MAX_ROUND_OFF
 
 
 @lowered

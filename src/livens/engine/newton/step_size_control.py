@@ -31,11 +31,19 @@ MAX_INTERVAL, INTERVAL_CHANGE = 4.0, 0.2
 MAX_INTERVAL_OF_SHORT_STEPS, INTERVAL_TIME = 10.0, 0.02
 #: Smallest step size relative to the time, in units in the last place.
 MIN_ULPS = 16.0 * 2.0**-52
-#: Smallest and largest number of rejected attempts of a step after which the next one is longer than the first, by
-#: powers of two. Equations of steps that end near a singular position are ill-conditioned; shorter steps end nearer.
-MIN_REJECTED_BEFORE_LONGER, MAX_REJECTED_BEFORE_LONGER = 3, 5
+#: Largest number of longer attempts after a step of nearly the last size was not solved, and ratio of their sizes.
+#: Steps that end near a singular position are ill-conditioned, and shorter steps end nearer. With the golden ratio
+#: neither the end nor the middle of another attempt is at the same position.
+MAX_LONGER_ATTEMPTS, LONGER_RATIO = 8, 1.618
+#: Number of steps after a start from which on errors may be recognised as round-off. At the start, they are a reason to
+#: reject the tolerance.
+MIN_STEPS_BEFORE_ROUND_OFF = 32.0
+#: Largest error of a longer attempt, relative to the tolerance of the whole run.
+LONGER_SHARE = 0.01
 #: Factor by which the size of a recent longer step decreases from step to step as the size that longer attempts exceed.
 FIRST_SIZE_DECAY = 0.9
+#: Factor of the size of a step whose middle is near a singular position, and largest number of such attempts.
+MOVED_MIDDLE, MAX_MOVED = 0.7, 4.0
 #: Results of `next_attempt_size` without a size: all sizes are rejected, or fewer than two steps remain.
 NO_SIZE_LEFT, END_IS_NEAR = -1.0, 0.0
 
@@ -101,9 +109,10 @@ CONTROLLER_STATE = np.dtype(
             "interval",  # number of steps between estimates by a double step; 0 for the smallest one
             "local_error",  # error of the last estimate by a double step, relative to the tolerance per unit of time
             "reference_speed",  # relative speed of the motion at which errors have the weight 1; 0 before an estimate
-            "rejected_at_once",  # number of rejected attempts of the current step
+            "longer",  # number of the longer attempt of the current step; 0 for other attempts
             "first",  # size of the first attempt of the current step, or of a recent longer step
-            "shortest",  # size of the shortest attempt of the current step
+            "error_first",  # error of the first attempt of the current step, relative to the tolerance per unit of time
+            "moved",  # number of attempts of the current step whose middle is ill-conditioned
         )
     ]
 )
@@ -129,12 +138,15 @@ CONTROLLER_STATE = np.dtype(
     INTERVAL,
     LOCAL_ERROR,
     REFERENCE_SPEED,
-    N_REJECTED_AT_ONCE,
+    N_LONGER,
     H_FIRST,
-    H_SHORTEST,
-) = range(21)
+    ERROR_FIRST,
+    N_MOVED,
+) = range(22)
 #: Scaled error of a step whose error is not estimated.
 NOT_ESTIMATED = -1.0
+#: Scaled error of a step whose estimate is dominated by round-off.
+ROUND_OFF = -2.0
 
 
 def initial_controller_state(h: float, automatic: bool = False) -> np.ndarray:
@@ -186,27 +198,19 @@ def next_attempt_size(
         h = clip_to_end(h, t_end - t, h_last, controller.h_max)
     if is_first_attempt:
         controller_state[H_FIRST] = max(h, FIRST_SIZE_DECAY * controller_state[H_FIRST])
-        controller_state[H_SHORTEST], controller_state[N_REJECTED_AT_ONCE] = h, 0.0
+        controller_state[N_LONGER], controller_state[N_MOVED], controller_state[ERROR_FIRST] = 0.0, 0.0, 0.0
     return h
 
 
 @lowered
-def _is_longer(controller_state: F64Array) -> bool:
-    """Return True if the current attempt is longer than the first one, to step over a singular position."""
-    n_rejected = controller_state[N_REJECTED_AT_ONCE]
-    return MIN_REJECTED_BEFORE_LONGER <= n_rejected <= MAX_REJECTED_BEFORE_LONGER
+def is_accepted(controller: StepSizeController, controller_state: F64Array, h: float, error_norm: float) -> bool:
+    """Return True if a solved step with this scaled error is accepted.
 
-
-@lowered
-def largest_scaled_error(controller: StepSizeController, controller_state: F64Array, h: float) -> float:
-    """Return the largest scaled error of an accepted step.
-
-    It is 1 for regular attempts. Errors of a longer attempt, over a singular position, are those of the first one times
-    a power of the ratio of both sizes.
+    A longer attempt, over a singular position, may have an error of a small part of the tolerance of the whole run.
     """
-    if controller.doubling_order == 0 or not _is_longer(controller_state):
-        return 1.0
-    return max(1.0, h / controller_state[H_FIRST]) ** (controller.error_order + 2.0)
+    if error_norm <= 1.0 or controller_state[N_LONGER] == 0.0:
+        return error_norm <= 1.0
+    return controller_state[LOCAL_ERROR] * h <= LONGER_SHARE * controller.span
 
 
 @lowered
@@ -215,7 +219,7 @@ def is_estimate_due(controller: StepSizeController, controller_state: F64Array) 
     return (
         controller.doubling_order == 0
         or controller_state[H_ESTIMATED] <= 0.0
-        or _is_longer(controller_state)
+        or controller_state[N_LONGER] > 0.0
         or controller_state[SINCE_ESTIMATE] + 1.0 >= max(controller_state[INTERVAL], controller.steps_before_growth)
     )
 
@@ -225,6 +229,8 @@ def on_reject(
     controller: StepSizeController, controller_state: F64Array, h: float, solved: bool, error_norm: float
 ) -> None:
     """Set the size of the next attempt after a rejected step of size h (Newton failure or error too large)."""
+    is_first = controller_state[N_EQUAL] > 0.0
+    was_smooth = is_first and controller_state[H_FIRST] <= (1.0 + MAX_SLOW_CHANGE) * controller_state[H_LAST]
     controller_state[STEPS_SINCE_REJECT], controller_state[N_EQUAL], controller_state[N_FREE_GROWTH] = 0.0, 0.0, 0.0
     controller_state[RATIO], controller_state[INTERVAL] = 0.0, 0.0
     controller_state[N_REJECTED] += 1.0
@@ -236,15 +242,53 @@ def on_reject(
         )
     controller_state[H_NEXT] = h * factor
     if controller.doubling_order > 0:
-        was_longer = _is_longer(controller_state)
-        controller_state[N_REJECTED_AT_ONCE] += 1.0
-        if not was_longer:
-            controller_state[H_SHORTEST] = h
-        if _is_longer(controller_state):
-            n_longer = controller_state[N_REJECTED_AT_ONCE] - MIN_REJECTED_BEFORE_LONGER + 1.0
-            controller_state[H_NEXT] = min(controller.h_max, controller_state[H_FIRST] * 2.0**n_longer)
-        elif was_longer:
-            controller_state[H_NEXT] = controller_state[H_SHORTEST] * controller.reject_factor
+        _attempt_longer(controller, controller_state, h, solved, was_smooth)
+
+
+@lowered
+def _attempt_longer(
+    controller: StepSizeController, controller_state: F64Array, h: float, solved: bool, was_smooth: bool
+) -> None:
+    """Replace the size of the next attempt by a longer one if shorter steps do not help: near a singular position."""
+    error, error_first = controller_state[LOCAL_ERROR], controller_state[ERROR_FIRST]
+    starts = was_smooth and not solved
+    if solved and controller_state[N_LONGER] == 0.0:
+        # errors per unit of time fall as h^p with the order p, unless they are due to round-off
+        expected = error_first * (h / controller_state[H_FIRST]) ** (0.5 * controller.doubling_order)
+        is_small = error * h <= LONGER_SHARE * controller.span
+        is_late = controller_state[N_ACCEPTED] >= MIN_STEPS_BEFORE_ROUND_OFF
+        starts = error_first > 0.0 and error > expected and is_small and is_late
+        if error_first == 0.0 and was_smooth:
+            controller_state[ERROR_FIRST] = error
+    if starts or controller_state[N_LONGER] > 0.0:
+        controller_state[N_LONGER], controller_state[ERROR_FIRST] = controller_state[N_LONGER] + 1.0, 0.0
+        if controller_state[N_LONGER] <= MAX_LONGER_ATTEMPTS:
+            longer = controller_state[H_FIRST] * LONGER_RATIO ** controller_state[N_LONGER]
+            controller_state[H_NEXT] = min(controller.h_max, longer)
+        else:
+            controller_state[N_LONGER], controller_state[N_MOVED] = 0.0, MAX_MOVED  # the next step is not short again
+            controller_state[H_NEXT] = controller_state[H_FIRST] * controller.reject_factor
+
+
+@lowered
+def may_move_middle(controller: StepSizeController, controller_state: F64Array) -> bool:
+    """Return True if the current attempt may be repeated because the middle of the step is ill-conditioned."""
+    return (
+        controller.doubling_order > 0 and controller_state[N_ACCEPTED] > 0.0 and controller_state[N_MOVED] < MAX_MOVED
+    )
+
+
+@lowered
+def move_middle(controller: StepSizeController, controller_state: F64Array, h: float) -> None:
+    """Set the size of the next attempt after an attempt whose middle is near a singular position."""
+    controller_state[STEPS_SINCE_REJECT] = 0.0
+    controller_state[N_REJECTED] += 1.0
+    controller_state[N_MOVED] += 1.0
+    ratio = MOVED_MIDDLE
+    if controller_state[N_LONGER] > 0.0:
+        controller_state[N_LONGER] += 1.0
+        ratio = LONGER_RATIO
+    controller_state[H_NEXT] = min(controller.h_max, h * ratio)
 
 
 @lowered
@@ -257,8 +301,8 @@ def on_accept(
     the smaller of the sizes that the last error and its extrapolation allow. Without an estimate it grows after a
     number of accepted steps.
     """
-    is_longer = controller.doubling_order > 0 and _is_longer(controller_state)
-    is_estimated, h_last = error_norm != NOT_ESTIMATED and not is_longer, controller_state[H_LAST]
+    is_resized = controller_state[N_LONGER] > 0.0 or controller_state[N_MOVED] > 0.0
+    is_estimated, h_last = error_norm >= 0.0 and not is_resized, controller_state[H_LAST]
     h_prev, error_prev = controller_state[H_ESTIMATED], controller_state[ERROR_LAST]
     h_prev2, error_prev2 = controller_state[H_ESTIMATED2], controller_state[ERROR_LAST2]
     steps_since_estimate = controller_state[SINCE_ESTIMATE] + 1.0
@@ -271,12 +315,14 @@ def on_accept(
     if is_estimated:
         controller_state[H_ESTIMATED2], controller_state[ERROR_LAST2] = h_prev, error_prev
         controller_state[H_ESTIMATED], controller_state[ERROR_LAST] = h, max(error_norm, 1e-10)
+    if error_norm == ROUND_OFF:  # steps of equal size up to the next estimate
+        controller_state[RATIO], controller_state[SINCE_ESTIMATE] = 1.0, 0.0
     if is_last:
         return
     if not is_estimated:
         ratio = controller_state[RATIO]
         controller_state[H_NEXT] = min(controller.h_max, h * ratio) if ratio > 0.0 else h
-        if is_longer:
+        if is_resized:
             controller_state[H_NEXT] = controller_state[H_FIRST]
         return
     controller_state[RATIO], controller_state[INTERVAL] = 0.0, 0.0

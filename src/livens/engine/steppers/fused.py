@@ -46,7 +46,7 @@ from livens.engine.stepper import (
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
 
-#: Maximum number of compiled pivot orders of a step. Steps that are hard for another reason, such as simultaneous
+#: Maximum number of pivot orders of a run. Steps that are hard for another reason, such as simultaneous
 #: sticking of many contacts, would require a new order each; the reference solver takes these steps.
 _MAX_PIVOT_ORDERS = 8
 
@@ -67,6 +67,7 @@ class FusedStepper(Stepper):
             WorkspaceManager(k, compiled.flat_equations.block_size_array, estimate_size, compiled.workspace_pool),
         )
         self.order = order
+        self._used_orders = {order}
 
     @classmethod
     def create(cls, compiled: CompiledStep, k: np.ndarray, options: StepperOptions) -> FusedStepper:
@@ -208,9 +209,11 @@ class FusedStepper(Stepper):
             order = self._compiled.pivot_order_for(x, w.Z[done], w.c)
         except SingularMatrixError:
             return False
-        if order in tried_orders or not self._compiled.can_compile(order, _MAX_PIVOT_ORDERS):
+        # counted by run: a run takes the same steps whatever other runs of the model have compiled
+        if order in tried_orders or len(self._used_orders | {order}) > _MAX_PIVOT_ORDERS:
             return False
         tried_orders.add(order)
+        self._used_orders.add(order)
         self.order = order
         self.statistics.repivots += 1
         self.statistics.compile_s += time.perf_counter() - t_start

@@ -26,6 +26,7 @@ class TreeSteps(VariableSteps):
     def __init__(self, stepper: TreeStepper, initial: IntegratorState, w: TreeWorkspace, n_history: int) -> None:
         self._stepper, self._initial, self._w, self._n_history = stepper, initial, w, n_history
         self._model, self.t_start, self._h_last = stepper.model, initial.t, 0.0
+        self._double_unknowns = np.zeros(0)  # unknowns of the last double step
         self._times = np.full(w.n_steps + 1, initial.t)  # start times of the steps up to the last attempt
 
     def attempt(self, s: int, t: float, h: float) -> bool:
@@ -76,13 +77,19 @@ class TreeSteps(VariableSteps):
             self._w, self._initial, t_nodes, None, failure, {}, n_history, reached_end=reached_end
         )
 
-    def double_step(self, s: int, t: float, h: float, h_last: float) -> tuple[np.ndarray, np.ndarray] | None:
+    def double_step(
+        self, s: int, t: float, h: float, h_last: float, repetition: int
+    ) -> tuple[np.ndarray, np.ndarray] | None:
         w, row = self._w, s + HISTORY
         x, x_last = w.X[row], w.X[row - 1]
         z_last = self._end_of_trial(w.states[s], x_last, -h_last, t)
         if z_last is None:
             return None
-        z_double = self._end_of_trial(w.states[s + 1], (h * x + h_last * x_last) / (h + h_last), -(h + h_last), t + h)
+        guess = (h * x + h_last * x_last) / (h + h_last)
+        if repetition:
+            guess = self._double_unknowns + 0.5**repetition * (guess - self._double_unknowns)
+        z_double = self._end_of_trial(w.states[s + 1], guess, -(h + h_last), t + h)
+        self._double_unknowns = self._trial.X[HISTORY].copy()
         return None if z_double is None else (z_last, z_double)
 
     @functools.cached_property
