@@ -200,7 +200,8 @@ def _double_step_error(
         for i in range(nq):
             w.estimate[i] = z_double[i]
         call_kernel(kernels.newton, x_double, z_next, w.c, w.r, dx_double)
-    w.c[0], w.c[1], controller_state[LOCAL_ERROR] = h, t, smallest
+    w.c[0], w.c[1] = h, t
+    controller_state[LOCAL_ERROR] = smallest
     return ROUND_OFF if error > 1.0 and is_round_off(controller, controller_state, smallest, largest, h) else error
 
 
