@@ -365,3 +365,17 @@ def test_the_user_function_and_its_data_are_not_changed():
     with pytest.warns(lv.LivensWarning, match="it changes 'log', which is defined outside of it"):
         result = lv.solve_ivp(logged, (0, 1), [1.0])
     assert not result.compiled and all(isinstance(t, float) for t in log)
+
+
+@pytest.mark.filterwarnings("ignore::livens.LivensWarning")
+def test_objects_of_extension_modules_are_not_copied():
+    """A copy of a Series without its content crashes the interpreter."""
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([1.0, 2.0])
+
+    def f(t, y):
+        return -series.iloc[1] * y
+
+    assert lv.solve_ivp(f, (0, 1), [1.0]).y[0, -1] == pytest.approx(np.exp(-2))
+    series.iloc[1] = 3.0
+    assert lv.solve_ivp(f, (0, 1), [1.0]).y[0, -1] == pytest.approx(np.exp(-3))

@@ -25,6 +25,7 @@ import numpy as np
 from livens.expressions.library_objects import (
     LIBRARIES,
     attributes_of,
+    has_hidden_content,
     is_library_function,
     is_numba_function,
     original_function,
@@ -186,6 +187,8 @@ class FunctionCopier:
     def _copy_object(self, value: object, name: str) -> Any:
         """Return an object with the same attributes whose methods are copies."""
         cls = type(value)
+        if has_hidden_content(cls):  # a copy without the content of an extension module crashes the interpreter
+            raise TypeError(f"objects of class {cls.__name__} cannot be copied")
         copied = object.__new__(cls)
         self._copies[id(value)] = copied
         self._originals.append(value)
