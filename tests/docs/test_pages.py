@@ -185,11 +185,11 @@ def test_indexes_name_every_page_of_their_section_and_count_the_tutorials():
 WITHOUT_PAGE = {"deg", "mm", "rpm", "bridges", "observe", "reproduce", "scenario"}
 #: Members for other layers of the package: they are public for extensions, and their docstrings describe them.
 FOR_EXTENSIONS = {
-    "attach", "energy_round_off_sums", "energy_scale", "equation_label", "fingerprint_data", "initial_state",
-    "initial_values_from", "is_guaranteed_by", "is_invariant", "monitored_constraints", "monitored_element_sums",
-    "monitored_energy", "observable_element_sums", "parameter_vector", "roundoff_element_sums", "scene_for",
-    "stored_parameters", "symmetry_generator", "taylor_control", "to_engine", "tolerances", "validate",
-    "velocity_derivatives", "velocity_expression", "visuals",
+    "attach", "check_parameters", "energy_round_off_sums", "energy_scale", "equation_label", "fingerprint_data",
+    "initial_state", "initial_values_from", "is_guaranteed_by", "is_invariant", "monitored_constraints",
+    "monitored_element_sums", "monitored_energy", "observable_element_sums", "parameter_vector",
+    "roundoff_element_sums", "scene_for", "stored_parameters", "symmetry_generator", "taylor_control", "to_engine",
+    "tolerances", "validate", "velocity_derivatives", "velocity_expression", "visuals",
 }  # fmt: skip
 
 

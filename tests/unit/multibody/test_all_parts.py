@@ -183,8 +183,9 @@ CASES = {
     "rack": couplings.racked(),
 }
 #: Methods that draw nothing that acts or holds (what is shown, ends of forces), the general joint, whose kinds are in
-#: the table, and wheels, which `tests/claims/test_wheels.py` compares with DOP853.
-OTHERS = {"joint", "observe", "marker", "wheel"}
+#: the table, and what other files compare: wheels (`tests/claims/test_wheels.py`) and compiled forces
+#: (`tests/claims/test_implicit_external_force.py`).
+OTHERS = {"joint", "observe", "marker", "wheel", "external_force"}
 
 
 def drawn(*classes):

@@ -1,5 +1,6 @@
 """Wrong use of every method of a drawing gets one sentence: each argument of a good call is spoilt in turn."""
 
+import ctypes
 import inspect
 
 import numpy as np
@@ -36,6 +37,11 @@ class World:
 
 def law(*_):
     return 0.0
+
+
+@ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_double)] * 5)
+def no_force(q, v, t, k, force):
+    """A compiled force of zero."""
 
 
 #: A good call of every method: arguments and options, from a world.
@@ -99,6 +105,7 @@ GOOD = {
     "cable": lambda w: (("new", w.a, [0.5, 0, 2], w.tip), dict(stiffness=10.0, free_length=1.0, damping=1.0)),
     "wrench": lambda w: (("new", w.a), dict(force=[1.0, 0, 0], torque=[0, 0, 1.0], at=[0.1, 0, 1])),
     "observe": lambda w: (("new", lambda q, v: q[0]), {}),
+    "external_force": lambda w: ((no_force,), dict(depends_on_velocity=False)),
     "sensor": lambda w: (("new", w.tip), dict(relative_to=w.a)),
     "body": lambda w: (("new",), dict(mass=1.0, inertia=[1.0, 1, 1], centre=[0.0, 0, 1], position=[0.0, 0, 0])),
     "rod": lambda w: (("new",), dict(a=[0.0, 0, 0], b=[1.0, 0, 0], mass=1.0, radius=0.1)),

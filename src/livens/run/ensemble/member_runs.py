@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,14 +16,15 @@ from livens.engine.ensemble.lane_run import EnsembleArrays, HistogramSpec, Input
 from livens.engine.ensemble.stepper import array_shapes
 from livens.engine.observables.drift_monitor import maxima_count
 from livens.engine.stepper import IntegratorState, StepChunk, Stepper, step_inputs
-from livens.engine.trees.lanes import WIDTH, LaneGroup
 from livens.engine.trees.observables import TreeObservables
 from livens.errors import LivensError
-from livens.multibody.spanning_tree import SpanningTree
 from livens.run.drift_monitor import MonitorSpec
 from livens.run.plan import Plan
 from livens.run.startup import chunk_size
 from livens.run.stepping import FixedStepping
+
+if TYPE_CHECKING:
+    from livens.engine.trees.lanes import LaneGroup
 
 #: Number of steps between progress reports, about a tenth of a second.
 _STEPS_PER_REPORT = 100_000
@@ -50,13 +52,17 @@ class MemberRuns:
         self._monitor = MonitorSpec.from_step(compiled, momenta, plan.tier)
         self._has_lanes = plan.tier == "tree" and self.supports_lanes(compiled)
         #: Members that advance together.
-        self.width = WIDTH if self._has_lanes else 1
+        self.width = 1
+        if self._has_lanes:
+            from livens.engine.trees.lanes import WIDTH  # imports multibody
+
+            self.width = WIDTH
 
     @staticmethod
     def supports_lanes(compiled: CompiledStep) -> bool:
         """Return True if the model is a tree without closures, whose members advance in SIMD lanes."""
         tree = compiled.tree_or_reason
-        return isinstance(tree, SpanningTree) and not tree.closures and compiled.base_step is None
+        return not isinstance(tree, str) and not tree.closures and compiled.base_step is None
 
     @property
     def fingerprint(self) -> str:
@@ -90,19 +96,21 @@ class MemberRuns:
         out.states.fill(np.nan)
         table, lock = InputTable.empty() if inputs is None else inputs, threading.Lock()
 
-        groups = queue.SimpleQueue[LaneGroup]()
+        groups: queue.SimpleQueue[LaneGroup] = queue.SimpleQueue()
 
         def run_in_lanes(members: range) -> list[int]:
             """Integrate members in lanes, and return those whose lanes failed."""
             try:
                 group = groups.get_nowait()
             except queue.Empty:
+                from livens.engine.trees.lanes import LaneGroup
+
                 table = self._monitor.table
                 assert isinstance(table, TreeObservables)
                 group = LaneGroup(self.compiled.new_tree_model(k[0]), table.columns, table.momentum_sizes)
             failed = list[int]()
-            for start in range(members.start, members.stop, WIDTH):
-                block = slice(start, min(start + WIDTH, members.stop))
+            for start in range(members.start, members.stop, self.width):
+                block = slice(start, min(start + self.width, members.stop))
                 out.states[block, 0] = z[block][:, grid.stored]
                 group.integrate(z[block], k[block], grid, out.states[block])
                 is_done = group.failed[: block.stop - start] == 0

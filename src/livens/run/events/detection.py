@@ -187,7 +187,7 @@ class EventDetector:
         """Return a recrossing before the first sample, for an event whose action led away from its zero briefly.
 
         If the action changed nothing, the function crosses zero only by the local error of the step before it; events
-        of contacts change modes and occur again.
+        of contacts change modes and occur again. The signs at both ends of the interval differ.
         """
         direction = self.events[i].direction
         if not direction * g[1] > 0:
@@ -199,12 +199,14 @@ class EventDetector:
         )
         returns = i in self._displaced or isinstance(self.events[i], ModelEvent)
         bound = 0.0 if returns else min(0.0, direction * value(0.0))
+        low = high
         for _ in range(_MAX_BISECTIONS):
-            low = high / 2
+            low /= 2
             value_low = value(low)
             if direction * value_low < bound:
                 return [(0, low, high, (value_low, value_high))]
-            high, value_high = low, value_low
+            if direction * value_low > 0:
+                high, value_high = low, value_low
         return []
 
     def _sign_changes(
