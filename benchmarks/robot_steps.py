@@ -1,5 +1,6 @@
 """Steps of robots, chains and a satellite in the tree tier beside MuJoCo, interleaved in one process; processor time.
 
+Set ``OMP_NUM_THREADS=1``: processor time contains that of threads of numerical libraries.
 Robots move smoothly from rest. The lively robot has motor torques that jump every 10 ms, and dampers.
 """
 
@@ -11,6 +12,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,12 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import livens as lv
+from benchmarks.robots import cassie
 
-#: Step size in seconds, steps per measurement, and rounds.
-_H, _STEPS, _ROUNDS = 1e-3, 1000, 6
+#: Step size in seconds, steps per measurement, and rounds; more rounds for mechanisms of at most `_SMALL` bodies.
+_H, _STEPS, _ROUNDS, _SMALL = 1e-3, 1000, 6, 40
+#: Members of an ensemble; members in lanes do not depend on their number.
+_MEMBERS = 32
 #: Robots of the package `example-robot-data`: description file, and whether the base floats.
 _ROBOTS = {
     "UR5": ("ur_description/urdf/ur5_robot.urdf", False),
@@ -134,36 +139,48 @@ def mujoco_model(mujoco: Any, text: str, floating: bool) -> Any:
     return model
 
 
-def measure(mb: lv.Multibody, mujoco: Any, model: Any, torques: Any = None) -> dict[str, float]:
+def measure(mb: lv.Multibody, mujoco: Any, model: Any, torques: Any = None, n_steps: int = _STEPS) -> dict[str, float]:
     """Return the shortest times per step in microseconds of all codes, measured in turns; `torques` drive MuJoCo."""
     q, v = mb.initial_state
     step, best = lv.prepare(mb.system, "lie-em", h=_H), dict[str, float]()
 
-    def run_time(n_steps: int) -> float:
+    def run_time(count: int) -> float:
         start = time.process_time()
-        step.run(q, v, t_end=n_steps * _H, every=10**6)
+        step.run(q, v, t_end=count * _H, every=10**6)
         return time.process_time() - start
 
     def record(name: str, seconds: float) -> None:
-        best[name] = min(best.get(name, 1e9), seconds / _STEPS * 1e6)
+        best[name] = min(best.get(name, 1e9), seconds / n_steps * 1e6)
 
     run_time(2)
-    for _ in range(_ROUNDS):
-        record("start", run_time(_STEPS // 5))
-        record("run", run_time(_STEPS + _STEPS // 5))
+    for _ in range(4 * _ROUNDS if len(mb.bodies) <= _SMALL else _ROUNDS):
+        record("start", run_time(n_steps // 5))
+        record("run", run_time(n_steps + n_steps // 5))
         for name, integrator in (("Euler", 0), ("RK4", 1)) if model is not None else ():
             model.opt.integrator = integrator
             data = mujoco.MjData(model)
             mujoco.mj_step(model, data)
-            n_calls, elapsed = (1, 0.0) if torques is None else (_STEPS // 10, 0.0)
+            n_calls, elapsed = (1, 0.0) if torques is None else (n_steps // 10, 0.0)
             for _ in range(n_calls):
                 if torques is not None:
                     torques(data)
                 start = time.process_time()
-                mujoco.mj_step(model, data, nstep=_STEPS // n_calls)
+                mujoco.mj_step(model, data, nstep=n_steps // n_calls)
                 elapsed += time.process_time() - start
             record(name, elapsed)
     return best | dict(tree=best["run"] - best["start"])  # without the start of a run
+
+
+def member_step_time(mb: lv.Multibody) -> float:
+    """Return the shortest time per step of a member of an ensemble in lanes in microseconds, without the starts."""
+    q, v = mb.initial_state
+    speeds, best = np.tile(v, (_MEMBERS, 1)), dict[int, float]()
+    for _ in range(_ROUNDS):
+        for n_steps in (_STEPS // 5, 2 * _STEPS + _STEPS // 5):
+            start = time.process_time()
+            lv.ensemble(mb.system, q, speeds, h=_H, t_end=n_steps * _H, every=10**6, tier="tree", progress=False)
+            best[n_steps] = min(best.get(n_steps, 1e9), time.process_time() - start)
+    return (max(best.values()) - min(best.values())) / (2 * _STEPS * _MEMBERS) * 1e6
 
 
 def satellite() -> tuple[float, float, float]:
@@ -194,8 +211,21 @@ def satellite() -> tuple[float, float, float]:
     return errors[0], errors[1], best
 
 
-def main() -> None:
-    """Print the times per step of all robots and chains, and the errors of the satellite."""
+def cassie_times(mujoco: Any, folder: Path) -> dict[str, float]:
+    """Return the times per step of Cassie, held by springs and dampers; MuJoCo steps the exported model."""
+    mb, model = cassie.cassie(*cassie.read_file(folder / cassie.FILE), held=True), None
+    if mujoco is not None:
+        with tempfile.TemporaryDirectory() as work:
+            file = Path(work) / "cassie.xml"
+            mb.to_mjcf(file)
+            model = mujoco.MjModel.from_xml_path(str(file))
+        model.opt.timestep = _H
+        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
+    return measure(mb, mujoco, model, n_steps=4 * _STEPS)  # a run starts in 0.1 s
+
+
+def times_of_steps() -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield the name of each robot and chain, and its times per step in microseconds."""
     try:
         mujoco = importlib.import_module("mujoco")
     except ImportError:
@@ -208,7 +238,6 @@ def main() -> None:
         labels = {"UR5": ["UR5", "UR5, armature"], "G1": ["G1", "G1, lively"]}.get(robot_name, [robot_name])
         cases += [(name, frictionless_robot(path, floating), robot_without_meshes(path), floating) for name in labels]
     cases += [(f"chain of {n} hinges", chain(n), chain_mjcf(n), False) for n in _CHAINS]
-    print(f"{'us per step, h = 1e-3':24s}{'tree':>10s}{'Euler':>10s}{'RK4':>10s}")
     for name, mb, text, floating in cases:
         model, torques = None if mujoco is None else mujoco_model(mujoco, text, floating), None
         if "armature" in name:
@@ -216,7 +245,17 @@ def main() -> None:
         elif "lively" in name:
             torques = add_motors(mb, model)
         times = measure(mb, mujoco, model, torques)
-        print(f"{name:24s}" + "".join(f"{times.get(code, float('nan')):10.2f}" for code in ("tree", "Euler", "RK4")))
+        yield name, times | (dict(lanes=member_step_time(mb)) if len(mb.bodies) <= _SMALL else {})
+    if folder is not None and (folder / cassie.FILE).exists():
+        yield "Cassie, four loops", cassie_times(mujoco, folder)
+
+
+def main() -> None:
+    """Print the times per step of robots and chains, alone and as members of ensembles, and errors of the satellite."""
+    print(f"{'us per step, h = 1e-3':24s}{'tree':>10s}{'lanes':>10s}{'Euler':>10s}{'RK4':>10s}")
+    for name, times in times_of_steps():
+        columns = (times.get(code, float("nan")) for code in ("tree", "lanes", "Euler", "RK4"))
+        print(f"{name:24s}" + "".join(f"{column:10.2f}" for column in columns))
     second, fourth, time_of_step = satellite()
     print(f"satellite with a wheel at 3000 rpm, h = {_WHEEL_H:g}: error of the bus rate {second:.1e} rad/s,")
     print(f"suzuki-4:lie-em {fourth:.1e} rad/s; {time_of_step:.2f} us per step of lie-em")

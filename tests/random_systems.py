@@ -29,6 +29,8 @@ TRACED = SimpleNamespace(sin=m.sin, cos=m.cos, where=m.where, maximum=m.maximum,
 RTOL = 1e-12
 #: Largest number of evaluations of a reference, and largest state that is a motion: potentials may be unbounded below.
 MOST_EVALUATIONS, FAR = 100_000, 1e3
+#: Largest number of steps of a run with step control, whose steps become shorter without end where a motion escapes.
+MOST_STEPS = 100_000
 
 
 @dataclasses.dataclass
@@ -383,7 +385,7 @@ def simulate(drawn, q0, v0):
     if drawn.tolerance is None:
         options["h"] = drawn.h
     else:
-        options["control"] = lv.StepControl(tolerance=drawn.tolerance)
+        options["control"] = lv.StepControl(tolerance=drawn.tolerance, most_steps=MOST_STEPS)
     if drawn.wall:
         i, at, direction, restitution = drawn.wall
 

@@ -14,6 +14,7 @@ FILTERS = {
     "constraints": "model with constraints",
     "hamiltonian": "Hamiltonian model",
     "ode": "first-order ODE or DAE",
+    "structured": "Poisson, Nambu or port-Hamiltonian model",
     "energy": "conserves energy",
     "symplectic": "symplectic",
     "explicit": "explicit",
@@ -25,7 +26,15 @@ _FORMULATIONS = {
     "elements": "mechanical systems",
     "phase space": "Hamiltonian systems",
     "descriptor": "first-order ODEs and DAEs",
+    "nambu": "Nambu systems",
+    "port-hamiltonian": "port-Hamiltonian systems",
+    "spins": "spin systems",
+    "isospectral": "isospectral flows",
+    "discrete Lagrangian": "discrete Lagrangians",
 }
+
+#: Formulations of models with a structure matrix or a bracket.
+_STRUCTURED = {"nambu", "port-hamiltonian", "spins", "isospectral"}
 
 
 def slug(name: str) -> str:
@@ -41,6 +50,7 @@ def properties(row: Any) -> set[str]:
         "constraints": "elements" in traits.formulations and "constraint" in str(traits.conserves),
         "hamiltonian": "phase space" in traits.formulations,
         "ode": "descriptor" in traits.formulations,
+        "structured": bool(_STRUCTURED & set(traits.formulations)),
         "energy": bool(_ENERGIES & set(traits.conserves)),
         "symplectic": any(member.symplectic for member in members),
         "explicit": any(not member.implicit for member in members),

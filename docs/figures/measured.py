@@ -1,4 +1,4 @@
-"""Pictures of measurements over many runs: accuracy, ensembles, large systems and the ball bearing."""
+"""Pictures of measurements over many runs: accuracy, ensembles, large systems, robots and the ball bearing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from registry import DOCS, panels, picture
 import livens as lv
 from livens.plot.style import PALETTE, new_figure
 
+sys.path.insert(0, str(DOCS.parent))
 sys.path.insert(0, str(DOCS.parent / "tests"))
 import truth  # true errors of built-in problems, which the tests compare with estimates
+from benchmarks import robot_steps
 
 #: Numbers of steps of the picture of estimated errors, and of schemes for each problem.
 _STEPS, _SCHEMES = (20, 64, 160, 500, 1600), 6
@@ -111,6 +113,30 @@ def _seconds_per_step(problem: Any) -> float:
         lv.simulate(problem, h=h, t_end=count * h, tier="assembled", every=count, progress=False)
         spent.append(time.process_time() - begin)
     return (spent[1] - spent[0]) / (steps[1] - steps[0])
+
+
+@picture
+def robots() -> Figure:
+    """Processor time per step of robots and chains, beside MuJoCo in the same process, with OMP_NUM_THREADS=1."""
+    labels = {"tree": "livens, tree tier", "Euler": "MuJoCo, Euler", "RK4": "MuJoCo, RK4"}
+    rows = list(robot_steps.times_of_steps())
+    print(
+        "\n".join(f"| {name} | " + " | ".join(f"{times[code]:.2f}" for code in labels) + " |" for name, times in rows)
+    )
+    print("satellite: errors of order two and four, time of a step", robot_steps.satellite())
+    figure = new_figure(6.4, 4.6)
+    axes = figure.add_subplot()
+    place, width = np.arange(len(rows)), 0.27
+    for i, ((code, label), colour) in enumerate(zip(labels.items(), PALETTE, strict=False)):
+        values = [times[code] for _, times in rows]
+        bars = axes.barh(place + (i - 1) * width, values, width, color=colour, label=label)
+        texts = [f"{value:.2g}" if value < 10 else f"{value:.0f}" for value in values]
+        axes.bar_label(bars, texts, padding=2, fontsize=6)
+    axes.set_yticks(place, [name for name, _ in rows])
+    axes.set(xscale="log", xlim=(0.3, 8000), xlabel="processor time per step (µs), h = 1 ms")
+    axes.invert_yaxis()
+    axes.legend(loc="upper right")
+    return figure
 
 
 @picture

@@ -394,3 +394,59 @@ def hopper_gait() -> Figure:
         ax.set(xlabel="$t$ (s)", ylabel=label)
         ax.legend(fontsize=7)
     return figure
+
+
+# -- geometric structure ----------------------------------------------------------------------------------------------
+@picture
+def lie_poisson() -> Figure:
+    """Lengths and energies of four coupled spins by three schemes."""
+    rng = np.random.default_rng(1)
+    model = lv.Spins(
+        4,
+        spin_energy=lambda s, k: k.B * s[2] - 0.5 * s[2] ** 4,
+        pair_energy=lambda a, b: -(a @ b) - 0.3 * a[2] * b[0] ** 2,
+        pairs=[(i, (i + 1) % 4) for i in range(4)],
+        spin_parameters=dict(B=[0.1, 0.5, -0.3, 0.7]),
+    )
+    x0 = rng.normal(size=(4, 3))
+    figure, axes = panels(2, height=2.6)
+    for color, scheme in zip(PALETTE, ("spherical-midpoint", "collective-gauss-2", "heun"), strict=False):
+        run = lv.simulate(model, x0=x0, scheme=scheme, h=0.02, t_end=60.0, every=4)
+        lengths = np.linalg.norm(run.x.reshape(-1, 4, 3), axis=2)
+        energy = run.observe("hamiltonian")
+        for panel, values in zip(
+            axes, (np.abs(lengths / lengths[0] - 1).max(axis=1), np.abs(energy - energy[0])), strict=True
+        ):
+            panel.semilogy(run.t[1:], np.maximum(values[1:], 1e-17), color=color, linewidth=0.8, label=scheme)
+    for panel, label in zip(axes, ("largest relative change of a length", "change of the energy"), strict=True):
+        panel.set_xlabel("t")
+        panel.set_ylabel(label)
+    axes[0].legend(loc="center right", fontsize="small")
+    return figure
+
+
+@picture
+def modified_hamiltonian() -> Figure:
+    """Truncated modified Hamiltonians along runs of two methods, and the drift of Heun's method with its prediction."""
+    pendulum = lv.Hamiltonian("q", kinetic=lambda p: p[0] ** 2 / 2, potential=lambda q: -lv.math.cos(q[0]))
+    start = dict(q0=[1.0], p0=[0.0])
+    figure, axes = panels(2, height=2.6)
+    run = lv.simulate(pendulum, **start, scheme="implicit-midpoint", h=0.1, t_end=40.0)
+    for color, order in zip(PALETTE, (0, 2, 4), strict=False):
+        values = lv.study.modified_hamiltonian(pendulum, "implicit-midpoint", order).along(run)
+        change = np.maximum(np.abs(values - values[0]), 1e-17)
+        axes[0].semilogy(run.t[1:], change[1:], color=color, linewidth=0.8, label=f"up to $h^{order}$")
+    axes[0].set_ylabel("change of the modified energy")
+    axes[0].set_ylim(bottom=1e-18)
+    axes[0].legend(loc="lower center", fontsize="small", ncols=3)
+    heun = lv.simulate(pendulum, **start, scheme="heun", h=0.05, t_end=40.0)
+    rates = lv.study.modified_equation(pendulum, "heun", 3).energy_rate(np.hstack([heun.q, heun.p]), 0.05)
+    predicted = np.concatenate([[0.0], np.cumsum((rates[1:] + rates[:-1]) / 2 * np.diff(heun.t))])
+    energy = heun.observe("hamiltonian")
+    axes[1].plot(heun.t, energy - energy[0], color=PALETTE[0], label="Heun, measured")
+    axes[1].plot(heun.t, predicted, color=PALETTE[1], linestyle="--", label="modified equation")
+    axes[1].set_ylabel("change of the energy")
+    axes[1].legend(loc="upper left", fontsize="small")
+    for panel in axes:
+        panel.set_xlabel("t (s)")
+    return figure

@@ -175,6 +175,7 @@ ACCESSORS = {
     "_repr_html_": "plot.notebook",
     "accuracy": "analysis.accuracy",
     "named": "analysis.signals",
+    "names": "analysis.signals",
     "animate": "viewer",
     "jvp": "run.derivatives.sensitivity",
     "observe": "analysis.observables",
@@ -189,7 +190,11 @@ ACCESSORS = {
 }
 
 #: Modules of the methods of a `Multibody` that are attached on first use.
-MULTIBODY_ACCESSORS = {"rigid_contact": "run.contact.rigid_contact", "simulate": "run.mechanism"}
+MULTIBODY_ACCESSORS = {
+    "_contact_events": "run.contact.rigid_contact",
+    "rigid_contact": "run.contact.rigid_contact",
+    "simulate": "run.mechanism",
+}
 
 __all__ = sorted([*_HOMES, *_MODULES])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -129,6 +129,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(names)}" if names else ""
 
 
+def abbreviate(names: Sequence[object], limit: int = 12) -> str:
+    """Return the first names, and the number of the remaining ones.
+
+    >>> abbreviate(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    listed = ", ".join(str(name) for name in names[:limit])
+    return listed + (f" and {len(names) - limit} more" if len(names) > limit else "")
+
+
 def explain_call_errors(target: T, name: str = "") -> T:
     """Raise a `CallError` for unknown, missing and wrongly typed arguments: a decorator of functions and classes.
 
@@ -250,7 +260,7 @@ def _annotation(function: Callable[..., Any], name: str) -> Any:
         return Any
 
 
-def _matches_type(value: object, annotation: Any) -> bool:
+def _matches_type(value: object, annotation: object) -> bool:
     import typing
     from types import UnionType
 
@@ -275,7 +285,7 @@ def _matches_type(value: object, annotation: Any) -> bool:
     return isinstance(value, annotation)
 
 
-def _describe_type(annotation: Any) -> str:
+def _describe_type(annotation: object) -> str:
     """Return the description of an annotated type for a message."""
     import typing
 

@@ -70,7 +70,7 @@ def operate_lookup(index: Any, number: Any) -> Any:
     return table_of(float(number)).function(index, number)
 
 
-def interval_index(u: Any, breaks: np.ndarray) -> Any:
+def interval_index(u: object, breaks: np.ndarray) -> Any:
     """Return the number of breaks that are not greater than u, as an expression; exactly that of `numpy.searchsorted`.
 
     The interval is found by one comparison in the cell of a uniform grid with at most one break per cell.

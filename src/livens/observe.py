@@ -4,3 +4,4 @@ Public module of `livens.analysis.observables`.
 """
 
 from livens.analysis.observables import *
+from livens.analysis.observables import __all__ as __all__

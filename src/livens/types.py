@@ -7,7 +7,7 @@ numbers. A function that accepts both symbols and numbers takes a `Vector` or a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -22,6 +22,8 @@ Expr: TypeAlias = ca.SX
 ScalarLike: TypeAlias = Scalar | float
 #: Array of symbols or of numbers: coordinates, velocities and points in model functions.
 Vector: TypeAlias = NDArray[Any]
+#: Vector or quaternion: an array, or a sequence of numbers and symbols.
+VectorLike: TypeAlias = Vector | Sequence[ScalarLike]
 #: Array of numbers.
 FloatArray: TypeAlias = NDArray[np.float64]
 #: Array of indices, such as the degrees of freedom of element instances, shape (instances, local dofs).
@@ -30,4 +32,14 @@ IndexTable: TypeAlias = NDArray[np.int64]
 #: or a sequence of them.
 ModelFunction: TypeAlias = Callable[..., Any]
 
-__all__ = ["ArrayLike", "Expr", "FloatArray", "IndexTable", "ModelFunction", "Scalar", "ScalarLike", "Vector"]
+__all__ = [
+    "ArrayLike",
+    "Expr",
+    "FloatArray",
+    "IndexTable",
+    "ModelFunction",
+    "Scalar",
+    "ScalarLike",
+    "Vector",
+    "VectorLike",
+]

@@ -45,3 +45,8 @@ def executed(text, **scope):
     """Return the globals of a text in which `f` is defined."""
     exec(text, scope)
     return scope
+
+
+def linear(gain):
+    """Return a right-hand side whose solution from 1 is ``exp(-t - gain() * t**2 / 2)``: equal rates at t = 0."""
+    return lambda t, y: -(1 + gain() * t) * y

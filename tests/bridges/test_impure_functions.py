@@ -2,6 +2,7 @@
 
 import array
 import collections
+import contextlib
 import contextvars
 import datetime
 import itertools
@@ -270,6 +271,70 @@ def test_a_function_that_is_not_pure_is_not_traced(name):
         lv.solve_ivp(IMPURE[name](), (0, 1), [1.0], fallback="error")
 
 
+def table_with_a_default(t, y):
+    try:
+        gain = [0.0, 9.0][int(2 * t)]
+    except Exception:
+        gain = 0.0
+    return gain - y
+
+
+def table_with_any_exception(t, y):
+    gain = 0.0
+    try:
+        gain = [0.0, 9.0][int(2 * t)]
+    finally:
+        return gain - y  # noqa: B012
+
+
+def table_with_suppressed_exceptions(t, y):
+    gain = 0.0
+    with contextlib.suppress(TypeError):
+        gain = [0.0, 9.0][int(2 * t)]
+    return gain - y
+
+
+def digits_of_the_time(t, y):
+    return (9.0 if str(t).startswith("0.6") else 0.0) - y
+
+
+def digits_in_a_format(t, y):
+    return (9.0 if f"{t}".startswith("0.6") else 0.0) - y
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(table_with_a_default, table_with_any_exception, table_with_suppressed_exceptions),
+        *(digits_of_the_time, digits_in_a_format),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_functions_in_which_symbols_differ_from_numbers_unnoticed_are_not_traced(function):
+    """The value of a symbol in an exception handler, or as text, has no relation to that of a number."""
+    with pytest.raises(TracingError, match=r"catches exceptions|converts a symbol to text"):
+        lv.solve_ivp(function, (0, 1), [1.0], fallback="error")
+
+
+def test_blocks_that_raise_exceptions_again_and_messages_with_symbols_are_traced():
+    def f(t, y):
+        if y[0] < -1:
+            raise ValueError(f"{y[0]} is negative")
+        with np.errstate(divide="ignore"):
+            try:
+                rate = -y
+            finally:
+                assert t is not None
+            try:
+                rate = rate * 1.0
+            except TypeError as error:
+                raise ValueError("no rate") from error
+        return rate
+
+    result = lv.solve_ivp(f, (0, 1), [1.0], fallback="error")
+    assert result.compiled and result.y[0, -1] == pytest.approx(np.exp(-1))
+
+
 def test_symbols_stay_out_of_the_data_of_the_user():
     class State:
         last = None
@@ -300,3 +365,17 @@ def test_the_user_function_and_its_data_are_not_changed():
     with pytest.warns(lv.LivensWarning, match="it changes 'log', which is defined outside of it"):
         result = lv.solve_ivp(logged, (0, 1), [1.0])
     assert not result.compiled and all(isinstance(t, float) for t in log)
+
+
+@pytest.mark.filterwarnings("ignore::livens.LivensWarning")
+def test_objects_of_extension_modules_are_not_copied():
+    """A copy of a Series without its content crashes the interpreter."""
+    pd = pytest.importorskip("pandas")
+    series = pd.Series([1.0, 2.0])
+
+    def f(t, y):
+        return -series.iloc[1] * y
+
+    assert lv.solve_ivp(f, (0, 1), [1.0]).y[0, -1] == pytest.approx(np.exp(-2))
+    series.iloc[1] = 3.0
+    assert lv.solve_ivp(f, (0, 1), [1.0]).y[0, -1] == pytest.approx(np.exp(-3))

@@ -1,12 +1,18 @@
 """`livens.solve_ivp`: agreement with SciPy, tracing of ordinary functions, no stale traces, hand-over to SciPy."""
 
+import copy
+import pickle
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import casadi as ca
 import numpy as np
 import pytest
 import scipy.integrate as si
 from ivp_corpus import CASES as CASE_LIST
+from scipy.interpolate import interp1d
+from scipy.linalg import expm
+from scipy.special import j0
 
 import livens as lv
 from livens import math as m
@@ -92,6 +98,17 @@ def test_solutions_agree_with_scipy(name):
     expected = si.solve_ivp(case.fun, case.span, case.y0, args=case.args, rtol=1e-11, atol=1e-14, method=method)
     assert got.success and got.compiled and got.t[-1] == case.span[1]
     np.testing.assert_allclose(got.y[:, -1], expected.y[:, -1], rtol=2e-6, atol=1e-8 * np.max(np.abs(case.y0)))
+
+
+def test_periodic_pulses_are_not_stepped_over():
+    """The dosing problem of the corpus in closed form: half an hour of constant rate at every twelfth hour."""
+    matrix, values = np.array([[-1.1, 0.0], [1.1, -0.25]]), np.zeros(2)
+    for duration, rate in [(0.5, 100.0), (11.5, 0.0)] * 4:
+        steady = -np.linalg.solve(matrix, [rate, 0.0])
+        values = steady + expm(matrix * duration) @ (values - steady)
+    case = CASES["pharmacokinetics-dosing"]
+    solution = lv.solve_ivp(case.fun, case.span, case.y0, rtol=1e-8, atol=1e-10)
+    assert np.abs(solution.y[:, -1] - values).max() < 1e-9
 
 
 def test_stiff_problems_change_to_radau():
@@ -310,3 +327,48 @@ def test_laws_of_mechanisms_may_be_written_for_numbers():
     mb.motor(axle, torque=torque, name="motor")
     run = mb.simulate(h=1e-3, t_end=0.2)
     assert run["axle.rate"][-1] == pytest.approx(0.1, abs=2e-3)
+
+
+# -- uses of scripts for SciPy -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", ["auto", "Radau"])
+@pytest.mark.parametrize("span", [(0, 5), (5, 0)])
+def test_solutions_can_be_pickled_and_copied(method, span):
+    result = lv.solve_ivp(lambda t, y: [y[1], -y[0]], span, [1.0, 0.0], method, dense_output=True, **TIGHT)
+    times = np.concatenate([np.linspace(-1, 6, 200), result.t])
+    for copied in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result), copy.deepcopy(copy.deepcopy(result))):
+        np.testing.assert_allclose(copied.sol(times), result.sol(times), atol=1e-13)
+        assert np.array_equal(copied.y, result.y) and copied.runs == [] and copied.sol(1.0).shape == (2,)
+    assert copy.copy(result).runs == result.runs
+
+
+def test_functions_of_states_in_columns():
+    def oscillator(t, y):
+        return np.array([y[1, :], -y[0, :]])
+
+    a, b = (
+        solve(oscillator, (0, 5), [1.0, 0.0], "Radau", vectorized=True, rtol=1e-8, atol=1e-10)
+        for solve in (lv.solve_ivp, si.solve_ivp)
+    )
+    assert a.compiled
+    np.testing.assert_allclose(a.y[:, -1], b.y[:, -1], atol=1e-6)
+    with pytest.warns(lv.LivensWarning, match="SciPy integrates"):
+        lv.solve_ivp(lambda t, y: -y * j0(y[:1, :]), (0, 1), [1.0, 2.0], vectorized=True)
+
+
+def test_threads_share_traces():
+    def error(c):
+        return abs(lv.solve_ivp(lambda t, y, c: -c * y, (0, 1), [1.0], args=(c,), **TIGHT).y[0, -1] - np.exp(-c))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert max(pool.map(error, np.linspace(0, 2, 40))) < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["quadratic", "cubic"])
+def test_splines_of_interp1d_are_traced(kind):
+    times = np.linspace(0, 5, 12)
+    force = interp1d(times, np.sin(times), kind=kind)
+    assert_equal_values(
+        traced_function(lambda t, y: force(t) - y, 1),
+        lambda t, y: force(t) - y,
+        [(t, np.ones(1)) for t in times[1:-1] + 0.1],
+    )

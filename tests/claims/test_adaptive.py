@@ -878,3 +878,12 @@ def test_adaptive_variational_schemes_keep_momenta_of_invariant_scalings(name):
         rows[label] = is_guaranteed(run, momentum), run.summary.momentum_drift[momentum]
     assert rows["radius"][0] and rows["radius"][1] < 1e-12
     assert not rows["other"][0] and rows["other"][1] > 1e-6
+
+
+def test_steps_without_estimates_grow_by_two_at_most():
+    """The default growth of a controller that counts iterations."""
+    pendulum = lv.problems.load("simple-pendulum")
+    control = lv.StepControl(largest=0.02)
+    run = lv.simulate(pendulum, scheme="livens-em", h=1e-4, t_end=0.5, control=control)
+    growth = run.step_size[2:] / run.step_size[1:-1]
+    assert growth.max() == pytest.approx(2.0, rel=1e-6)

@@ -2,6 +2,10 @@
 
 Mechanism and Machine Theory 41, 247-261: crank 0.05 m at 5000 rpm, rod 0.12 m, bearing radius 10 mm, steel. The pin is
 a disc in a hole with the law of Hertz and the dissipation of Hunt and Crossley.
+
+The publication shows forces as curves only; no published number of the peak was found, in it or in works that cite it.
+The peak asserted here is that of an independent code of the same equations, in the angle of the rod and the position of
+the slider, with DOP853 at 1e-12.
 """
 
 import functools
@@ -68,7 +72,7 @@ def reference():
         return [y[2], y[3], (-ROD_MASS * ROD / 2 * across @ pin - ROD * across @ f) / J, f[0] / SLIDER_MASS]
 
     start = [0.0, CRANK + ROD, -SPEED * CRANK / ROD, 0.0]
-    run = solve_ivp(slope, (0, T_END), start, method="DOP853", rtol=1e-11, atol=1e-13, max_step=4e-6, dense_output=True)
+    run = solve_ivp(slope, (0, T_END), start, method="DOP853", rtol=1e-12, atol=1e-14, max_step=4e-6, dense_output=True)
     times = np.linspace(0, T_END, 24001)
     return run.y[:, -1], max(np.linalg.norm(force(t, y)) for t, y in zip(times, run.sol(times).T, strict=True))
 

@@ -302,6 +302,20 @@ def test_variables_of_index_two_are_computed_and_checked():
         assert run.x[0] == pytest.approx([0.0, 1.0], abs=1e-14) and run.y[0] == pytest.approx([1.0], abs=1e-14)
 
 
+def test_adaptive_steps_with_variables_of_index_one_and_two():
+    """The jumps of z (index 2) between steps of a Gauss method are no errors, also if w (index 1) is solved for."""
+    model = lv.FirstOrder(
+        "a b",
+        algebraic="z w",
+        rhs=lambda x, y: [y[0], y[1] - x[1]],
+        constraints=lambda x, y, t: [x[0] - m.sin(3 * t), y[1] - x[0] * x[1] - 1],
+    )
+    run = lv.simulate(model, x0=[0.0, 1.0], y0=[3.0, 1.0], scheme="gauss-3", tolerance=1e-6, t_end=3.0)
+    assert run.statistics.steps < 300
+    assert np.abs(run.x[:, 0] - np.sin(3 * run.t)).max() < 1e-4
+    assert np.abs(run.y[:, 1] - run.x[:, 0] * run.x[:, 1] - 1).max() < 1e-12
+
+
 def test_index_three_written_by_hand():
     model = lv.FirstOrder(
         "x y u v",
@@ -430,3 +444,30 @@ def test_end_multipliers_of_murua_have_order_s_plus_one_for_odd_s(scheme, order,
         position, speed = exact(run.t)
         errors.append(np.abs(np.abs(lam) - (speed**2 + 9.81 * np.cos(position))).max())
     assert abs(measured_order(steps, errors) - order) < 0.1
+
+
+# -- energy balance ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("scheme", ["gauss-1", "gauss-2", "radau-iia-2"])
+def test_work_and_loss_of_a_network_are_those_of_its_motion(scheme):
+    """A damped oscillator, driven at one end: power in and out are integrated with the weights of the method."""
+    model = lv.PortHamiltonian(
+        "q p",
+        H=lambda x: 2 * x[0] ** 2 + x[1] ** 2 / 2,
+        J=[[0, 1], [-1, 0]],
+        R=[[0, 0], [0, 0.3]],
+        B=[[0], [1]],
+        u=lambda t: [m.cos(2 * t)],
+    )
+
+    def oscillator(t, y):
+        q, p, _, _ = y
+        return [p, -4 * q - 0.3 * p + np.cos(2 * t), np.cos(2 * t) * p, 0.3 * p**2]
+
+    exact = solve_ivp(oscillator, (0, 5.0), [1, 0, 0, 0], method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    steps, errors = [0.1, 0.05, 0.025, 0.0125], []
+    for h in steps:
+        run = lv.simulate(model, x0=[1.0, 0.0], scheme=scheme, h=h, t_end=5.0)
+        found = [run.supplied_energy[-1], run.dissipated_energy[-1]]
+        errors.append(np.abs(found - exact[2:]).max())
+        assert scheme.startswith("radau") or run.summary.max_energy_drift < 1e-12
+    assert abs(measured_order(steps, errors) - lv.schemes.get(scheme).order) < 0.25

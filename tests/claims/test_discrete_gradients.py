@@ -401,11 +401,24 @@ def test_the_derivative_in_fewer_operations_is_that_of_the_gradient(name):
 
 def test_the_correction_fades_out_below_round_off_in_any_unit():
     """Half of it is left where w has a ten thousand millionth of the length of z, all of it above and none below."""
-    for unit in (1e-1, 1.0, 1e6):
+    for unit in (1e-12, 1e-9, 1e-1, 1.0, 1e6):
         z = unit * np.array([0.6, -0.8])
         for ratio, left in ((1e-6, 1.0), (1e-9, 1.0), (1e-10, 0.5), (1e-11, 0.0), (1e-14, 0.0)):
             w = ratio * unit * np.array([0.8, 0.6])
             assert float(inverse_squared_norm(ca.DM(w), ca.DM(z))) * (w @ w) == pytest.approx(left, abs=2e-2)
+
+
+@pytest.mark.parametrize("length", [1e-12, 1e-9, 1e6])
+def test_energy_is_conserved_in_any_unit_of_length(length):
+    """A quartic oscillator of this amplitude in metres."""
+    system = lv.System(
+        "x",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q, k: q[0] ** 2 / 2 + q[0] ** 4 / (4 * k.length**2),
+        parameters=dict(length=length),
+    )
+    run = lv.simulate(system, [length], [0.0], scheme="livens-em", h=0.01, t_end=3.0)
+    assert run.summary.max_energy_drift < 1e-13
 
 
 # -- special cases ----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
 
 import livens as lv
 from livens import bodies
@@ -165,3 +166,35 @@ def test_where_the_variational_step_ends():
     assert 2 * np.arctan2(*turned(0.99)[[3, 0]]) == pytest.approx(np.arcsin(0.99), rel=1e-10)
     with pytest.raises(lv.IntegrationError):
         turned(1.01)
+
+
+def test_equations_of_the_null_space_are_called_by_the_first_coordinate_of_their_quaternion():
+    model = lv.problems.load("free-rigid-body").model
+    labels = lv.schemes.get("livens-em-nullspace").equations(model).to_single_graph().equation_labels
+    assert labels == tuple(f"balance of angular momentum about axis {i} of the quaternion at body.q0" for i in "123")
+
+
+# -- work -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["hamilton-em", "livens-em", "livens-em-full"])
+def test_work_and_loss_balance_the_energy_of_a_constrained_bead(name):
+    """A bead on a circle, driven and damped: the balance is exact in every step, the work is that of the motion."""
+    model = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: 2.0 * q[1],
+        forces=lambda t: [3.0 * lv.math.cos(t), 0.0],
+        dissipation=lambda v, t: 0.2 * (1 + lv.math.sin(t)) * (v @ v),
+        constraints=lambda q: [(q @ q - 1) / 2],
+    )
+    run = lv.simulate(model, [0.0, -1.0], [1.0, 0.0], scheme=name, h=0.002, t_end=2.0)
+    assert run.summary.max_energy_drift < 1e-13
+
+    def pendulum(t, y):
+        angle, rate, _, _ = y
+        force, damping = 3.0 * np.cos(t), 0.4 * (1 + np.sin(t))
+        torque = force * np.cos(angle) - 2.0 * np.sin(angle) - damping * rate
+        return [rate, torque, force * np.cos(angle) * rate, damping * rate**2]
+
+    exact = solve_ivp(pendulum, (0, 2.0), [0, 1, 0, 0], method="DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
+    found = [run.supplied_energy[-1], run.dissipated_energy[-1]]
+    assert found == pytest.approx(exact[2:], abs=2e-5) and min(found) > 0.3

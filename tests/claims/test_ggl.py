@@ -5,6 +5,7 @@ import pytest
 from conftest import measured_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 import livens as lv
@@ -104,6 +105,29 @@ def test_forces_and_friction_do_the_work_they_are_booked_with(scheme):
         gap, size = bead(h)
         assert gap < 3 * h * max(abs(size), 1.0)
     assert bead(0.005)[0] < 0.75 * bead(0.02)[0]
+
+
+def test_the_work_of_damping_that_grows_with_time_has_the_order_of_ggl_em():
+    """A bead on a circle in a fluid that thickens: motion and loss against those of its angle."""
+
+    def pendulum(t, y):
+        damping = 0.4 * (1 + t)
+        return [y[1], -2.0 * np.sin(y[0]) - damping * y[1], damping * y[1] ** 2]
+
+    angle, _, loss = solve_ivp(pendulum, (0, 1.0), [0, 2.0, 0], method="DOP853", rtol=1e-12, atol=1e-12).y[:, -1]
+    model = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: 2.0 * q[1],
+        dissipation=lambda v, t: 0.2 * (1 + t) * (v @ v),
+        constraints=lambda q: [(q @ q - 1) / 2],
+    )
+    steps, errors = [0.04, 0.02, 0.01, 0.005], []
+    for h in steps:
+        run = lv.simulate(model, [0.0, -1.0], [2.0, 0.0], scheme="ggl-em", h=h, t_end=1.0)
+        errors.append([abs(run.q[-1] - [np.sin(angle), -np.cos(angle)]).max(), abs(run.dissipated_energy[-1] - loss)])
+        assert run.summary.max_energy_drift < 1e-12
+    assert all(abs(measured_order(steps, list(each)) - 2) < 0.1 for each in zip(*errors, strict=True))
 
 
 # -- ggl-em where the mass is singular, or depends on the configuration -----------------------------------------------

@@ -81,6 +81,26 @@ def test_orders_of_rattle_and_shake():
         assert abs(measured_order([1 / n for n in STEPS[2]], errors["v"]) - order_v) < 0.1
 
 
+@pytest.mark.parametrize("name", ["rattle", "shake"])
+def test_the_balance_of_work_of_rattle_closes_with_its_order(name):
+    """A bead on a circle with a damper, driven by a force: change of energy, work and loss."""
+    model = lv.System(
+        "x y",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q: 2.0 * q[1],
+        forces=lambda t: [3.0 * m.cos(t), 0.0],
+        dissipation=lambda v: 0.2 * (v @ v),
+        constraints=lambda q: [(q @ q - 1) / 2],
+    )
+    steps, gaps = [0.02 / 2**i for i in range(4)], []
+    for h in steps:
+        run = lv.simulate(model, [0.0, -1.0], [1.0, 0.0], scheme=name, h=h, t_end=2.0)
+        energy = run.observe("total_energy")
+        gaps.append(abs(energy[-1] - energy[0] - run.supplied_energy[-1] + run.dissipated_energy[-1]))
+        assert run.supplied_energy[-1] > 0.5 and run.dissipated_energy[-1] > 0.5
+    assert measured_order(steps, gaps) > {"rattle": 1.9, "shake": 0.9}[name]  # velocities of SHAKE have order 1
+
+
 @pytest.mark.parametrize("name", [*PAIRS, *MURUA, "murua-ggl-2"])
 def test_order_of_the_estimate_of_the_error(name):
     problem, steps = lv.problems.load("spherical-pendulum"), [0.02, 0.015, 0.01, 0.0075]

@@ -7,6 +7,10 @@ import pytest
 
 import livens as lv
 from livens import math as m
+from livens.engine.newton.step_size_control import initial_controller_state
+from livens.engine.newton.time_loop import StepPolicy
+from livens.run.plan import Plan
+from livens.run.startup import compile_and_start, start_integration
 
 
 @functools.cache
@@ -179,3 +183,18 @@ def test_a_system_is_written_as_multibody_equations_first():
 def test_accuracy_of_a_run_is_measured():
     estimate = relaxed(1e-7, t_end=700.0).accuracy()
     assert estimate is not None and "x" in str(estimate)
+
+
+def test_no_burst_follows_the_last_step(monkeypatch):
+    """One step is one burst of steps with one number of stages."""
+    model = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
+    control = lv.StepControl(tolerance=1e-6)
+    plan = Plan.from_arguments(model, dict(x0=[1.0, 0.0]), scheme="radau", h=0.1, t_end=1.0, control=control)
+    compiled, initial = compile_and_start(plan)
+    state, stepper = start_integration(plan, compiled, initial)
+    calls, inner_stepper = [], stepper._stepper
+    monkeypatch.setattr(stepper, "_stepper", lambda s, start: calls.append(s) or inner_stepper(s, start))
+    steps = stepper.advance(state, 1, StepPolicy(True, 0.1, 0.0, 0, t_end=1.0), initial_controller_state(0.01))
+    assert steps.n_steps == 1 and len(calls) == 1
+    assert steps.final.z[:2] == pytest.approx([np.cos(steps.final.t), -np.sin(steps.final.t)], abs=1e-6)
+    stepper.close()

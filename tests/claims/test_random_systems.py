@@ -1,5 +1,7 @@
 """Verdicts on random systems: features of the kinetic energy, constraints, switched forces, contacts and impacts."""
 
+import random
+
 import numpy as np
 import pytest
 
@@ -103,3 +105,40 @@ def test_round_off_that_grows_near_a_saddle_is_estimated(scheme, rate, offset, s
     estimate = run.accuracy(seconds=1e6)
     true = np.abs(run.q[:, 0] - offset - exact).max() / estimate.size["q"]
     assert estimate.resolved and true < 6 * min(estimate.error.values()), (estimate, true)
+
+
+SADDLE_SCHEMES = (
+    "livens-em", "livens-midpoint", "livens-variational", "stormer-verlet", "suzuki-4:livens-midpoint", "gauss-1",
+    "gauss-2", "gauss-3", "radau-iia-2", "radau-iia-3", "lobatto-iiic-3",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_errors_near_six_hundred_saddles_are_estimated():
+    """Offsets to 1000, starts from 1e-9 to 0.1, growth by e^5 to e^25: no estimate is ten times too small."""
+    model = lv.System(
+        "x",
+        kinetic=lambda v: v @ v / 2,
+        potential=lambda q, k: -(k.rate**2) * (q[0] - k.offset) ** 2 / 2,
+        parameters=dict(rate=1.0, offset=0.0),
+    )
+    ratios = []
+    for number in range(600):
+        chance = random.Random(f"saddle {number}")
+        rate, start = chance.uniform(0.3, 3.0), 10 ** chance.uniform(-9, -1)
+        offset = chance.choice((0.0, 10 ** chance.uniform(-2, 3)))
+        end, steps = chance.uniform(5.0, 25.0) / rate, round(10 ** chance.uniform(1.8, 4.0))
+        scheme = chance.choice(SADDLE_SCHEMES)
+        run = lv.simulate(
+            model, [offset + start], [0.0], scheme=scheme, h=end / steps, t_end=end,
+            parameters=dict(rate=rate, offset=offset),
+        )  # fmt: skip
+        exact = (run.q[0, 0] - offset) * np.cosh(rate * run.t)  # the difference is exact
+        estimate = run.accuracy(seconds=1e6)
+        if estimate.resolved and run.t[-1] > 0.999 * end:
+            true = np.abs(run.q[:, 0] - offset - exact).max() / estimate.size["q"]
+            ratios.append((true / estimate.error["q"], scheme, rate, offset, start, end, steps))
+    worst = sorted(ratios, reverse=True)[:6]
+    print(len(ratios), "resolved", *worst, sep="\n")
+    assert len(ratios) > 300 and worst[0][0] < 10, worst
+    assert sum(ratio > 5 for ratio, *_ in ratios) <= 6, worst

@@ -321,3 +321,16 @@ def test_masses_down_to_zero(name):
         distances.append(np.abs(run(m2).q - limit.q).max())
     assert distances[1] < 1e-3 * distances[0] and distances[2] < 1e-3 * distances[1]
     assert distances[3] < 1e-12 and distances[4] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "rejected"), [("lobatto-iiic-2", 0.02), ("lobatto-iiic-3", 0.1), ("lobatto-iiic-4", 0.2)]
+)
+def test_controlled_steps_with_constraints_are_seldom_rejected(name, rejected):
+    """The estimate does not contain the initial velocity, whose error depends on the size of the previous step."""
+    problem = lv.problems.load("simple-pendulum")
+    exact = lv.simulate(problem, scheme="radau-iia-3", tolerance=1e-10, t_end=5.0)
+    for tolerance in (1e-4, 1e-6):
+        run = lv.simulate(problem, scheme=name, tolerance=tolerance, t_end=5.0)
+        assert run.statistics.rejected <= rejected * run.statistics.steps + 10
+        assert np.abs(run.q[-1] - exact.q[-1]).max() < 10 * tolerance

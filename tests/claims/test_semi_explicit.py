@@ -328,6 +328,15 @@ def test_order_with_scaled_steps():
         assert abs(measured_order(steps, found) - 2) < 0.1
 
 
+def test_schemes_are_equal_if_all_their_numbers_are():
+    scheme = lv.schemes.get("semi-explicit:0.5,0.5")
+    assert scheme == lv.schemes.get("semi-explicit:0.5,0.5")
+    assert hash(scheme) == hash(lv.schemes.get("semi-explicit:0.5,0.5"))
+    assert scheme != lv.schemes.get("semi-explicit:0.5,0.25") and scheme != "semi-explicit:0.5,0.5"
+    assert scheme != scheme.as_substep() != scheme and scheme != scheme.with_error_control()
+    assert scheme != scheme.with_scaling(lambda q: 1 + q[0] ** 2)
+
+
 def test_what_it_cannot_do():
     heavy = lv.Hamiltonian("x", hamiltonian=lambda q, p: p[0] ** 2 * (1 + q[0] ** 2))
     with pytest.raises(InputError, match=r"needs an energy T\(p\) \+ V\(q\)"):

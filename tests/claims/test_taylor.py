@@ -6,6 +6,7 @@ from conftest import measured_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from scipy.special import erf
 
 import livens as lv
 from livens import math as m
@@ -304,3 +305,26 @@ def test_what_it_cannot_do_it_says():
     with pytest.raises(lv.errors.IntegrationError, match=r"does not converge.*The solution may end there") as stopped:
         lv.simulate(lv.FirstOrder("x", rhs=lambda x: [x[0] ** 2]), x0=[1.0], scheme="taylor", t_end=2.0)
     assert abs(stopped.value.result.t[-1] - 1.0) < 1e-6
+
+
+@pytest.mark.parametrize("width", [0.12, 0.07, 0.05])
+def test_a_pulse_that_the_first_point_does_not_show(width):
+    """Steps whose series does not predict the rates at their ends are repeated."""
+    model = lv.FirstOrder(
+        "x", rhs=lambda x, t, k: [m.exp(-(((t - 0.6) / k.width) ** 2)) - x[0]], parameters=dict(width=width)
+    )
+
+    def exact(t):
+        ends = (np.array([0.0, t]) - 0.6) / width - width / 2
+        return np.exp(-t) * (1 + width * np.sqrt(np.pi) / 2 * np.exp(0.6 + width**2 / 4) * np.diff(erf(ends)).item())
+
+    run = lv.simulate(model, x0=[1.0], scheme="taylor", t_end=1.0, control=lv.StepControl(tolerance=1e-9))
+    assert run.t[-1] == 1.0 and np.diff(run.t).min() > 0
+    assert run.x[:, 0] == pytest.approx([exact(t) for t in run.t], abs=1e-7)
+    assert run.at(0.6).x[0] == pytest.approx(exact(0.6), abs=1e-7)
+
+
+def test_steps_of_a_given_size_are_not_repeated():
+    model = lv.FirstOrder("x", rhs=lambda x, t: [m.exp(-(((t - 0.6) / 0.05) ** 2)) - x[0]])
+    run = lv.simulate(model, x0=[1.0], scheme="taylor:8", t_end=1.0, h=0.5)
+    assert run.t.tolist() == [0.0, 0.5, 1.0]

@@ -104,3 +104,75 @@ def test_j_r_splitting(scheme, order):
 def test_j_r_splitting_refuses_algebraic_equations():
     with pytest.raises(lv.InputError, match="a regular matrix E"):
         lv.simulate(lv.problems.load("rlc-circuit"), scheme="j-r-splitting", h=0.01, t_end=0.1)
+
+
+# -- time-transformed splittings ---------------------------------------------------------------------------------------
+FAST = 10.0
+
+
+def turn(x, h):
+    """The exact flow of two oscillators of one frequency."""
+    cos, sin = m.cos(FAST * h), m.sin(FAST * h)
+    return [
+        *(cos * x[i] + sin * x[i + 2] / FAST for i in (0, 1)),
+        *(cos * x[i + 2] - FAST * sin * x[i] for i in (0, 1)),
+    ]
+
+
+def push(x, h, k):
+    return [x[0], x[1], x[2] - h * k.c * x[1] * (1 + 2 * x[0]), x[3] - h * k.c * (x[0] + x[0] ** 2 - x[1] ** 2)]
+
+
+PARTS = (
+    lambda q, p: (p @ p + FAST**2 * (q @ q)) / 2,
+    lambda q, k: k.c * (q[0] * q[1] + q[0] ** 2 * q[1] - q[1] ** 3 / 3),
+)
+
+
+def coupled():
+    return lv.Hamiltonian(
+        "x y",
+        kinetic=lambda p: p @ p / 2,
+        potential=lambda q, k: FAST**2 * (q @ q) / 2 + k.c * (q[0] * q[1] + q[0] ** 2 * q[1] - q[1] ** 3 / 3),
+        parameters=dict(c=0.8),
+    )
+
+
+COUPLED_START = dict(q0=[0.4, -0.2], p0=[0.5, 1.0])
+
+
+def test_sundman_splitting_with_user_flows():
+    """Steps by hand in NumPy, those of `sundman-harmonic`, and no drift."""
+    scheme, g = lv.schemes.sundman_splitting([turn, push], PARTS), lambda T, V: 1 / (1 + 0.3 * T + V**2)
+    run = lv.simulate(coupled(), **COUPLED_START, scheme=scheme, scaling=g, h=0.1, t_end=10.0)
+    built_in = lv.simulate(coupled(), **COUPLED_START, scheme="sundman-harmonic", scaling=g, h=0.1, t_end=10.0)
+    assert np.abs(run.q - built_in.q).max() < 1e-12 and np.abs(run.t - built_in.t).max() < 1e-12
+    c, x, t = 0.8, np.r_[COUPLED_START["q0"], COUPLED_START["p0"]], 0.0
+    H1 = lambda x: (x[2:] @ x[2:] + FAST**2 * (x[:2] @ x[:2])) / 2  # noqa: E731
+    H2 = lambda x: c * (x[0] * x[1] + x[0] ** 2 * x[1] - x[1] ** 3 / 3)  # noqa: E731
+    H0 = H1(x) + H2(x)
+
+    def pushed(x, h):
+        return x - h * c * np.array([0, 0, x[1] * (1 + 2 * x[0]), x[0] + x[0] ** 2 - x[1] ** 2])
+
+    for row, time in zip(run.q[1:50], run.t[1:50], strict=True):
+        x = pushed(x, 0.05 * g(H0 - H2(x), H2(x)))
+        duration = 0.1 * g(H1(x), H0 - H1(x))
+        cos, sin = np.cos(FAST * duration), np.sin(FAST * duration)
+        x, t = np.r_[cos * x[:2] + sin * x[2:] / FAST, cos * x[2:] - FAST * sin * x[:2]], t + duration
+        x = pushed(x, 0.05 * g(H0 - H2(x), H2(x)))
+        assert np.abs(x[:2] - row).max() < 1e-12 and abs(t - time) < 1e-13
+    long = lv.simulate(coupled(), **COUPLED_START, scheme=scheme, scaling=g, h=0.2, t_end=200.0)
+    energy = long.observe("hamiltonian")
+    assert np.ptp(energy[len(energy) // 2 :]) < 1.2 * np.ptp(energy[: len(energy) // 2]) < 0.1
+
+
+def test_energies_of_a_sundman_splitting_are_checked():
+    def refused(flows, energies, words):
+        with pytest.raises(lv.InputError, match=words):
+            scheme = lv.schemes.sundman_splitting(flows, energies)
+            lv.simulate(coupled(), **COUPLED_START, scheme=scheme, scaling=lambda T, V: 1 + T, h=0.1, t_end=1.0)
+
+    refused([turn, push], (PARTS[0], lambda q: q[0]), "add up to the Hamiltonian")
+    refused([push, turn], PARTS, "flow 1 does not")
+    refused([turn], PARTS, "flows must be two functions")

@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from livens.errors import MissingExtraError
@@ -132,6 +133,32 @@ def test_the_readme_is_short_and_begins_with_an_animation_and_the_install_line()
         assert command in first_screen, command
 
 
+def test_the_numbers_of_the_readme_hold():
+    """Counts of schemes, problems and scripts; conservation and accuracy of the pendulum after ten thousand steps."""
+    import livens as lv
+    from livens.schemes.core.catalogue import all_rows
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    families, examples, scripts = (
+        int(re.search(pattern, text)[1])
+        for pattern in (r"More than (\d+) families", r"more than (\d+) examples", r"(\d+) scripts")
+    )
+    assert families < len(list(all_rows())) and examples < len(list(lv.problems.all()))
+    assert scripts == len(list((ROOT / "examples").glob("*.py")))
+    pendulum = lv.System(
+        coordinates="x y",
+        kinetic=lambda v, k: 0.5 * k.m * (v @ v),
+        potential=lambda q, k: k.m * k.g * q[1],
+        constraints=lambda q, k: [0.5 * (q @ q - k.l**2)],
+        parameters=dict(m=1.0, l=1.0, g=9.81),
+    )
+    start = dict(q0=[-1, 0], v0=[0, 0], h=1e-3, t_end=10)
+    run = lv.simulate(pendulum, **start, scheme="livens-em")
+    reference = lv.simulate(pendulum, **start, scheme="suzuki-4:livens-em").q[-1]
+    assert run.summary.max_energy_drift < 2e-14 and run.summary.max_constraint < 5e-16
+    assert 4e-5 < np.abs(run.q[-1] - reference).max() < 6e-5
+
+
 def test_every_page_is_in_a_table_of_contents():
     listed = set()
     for page in DOCS.rglob("*.md"):
@@ -158,11 +185,11 @@ def test_indexes_name_every_page_of_their_section_and_count_the_tutorials():
 WITHOUT_PAGE = {"deg", "mm", "rpm", "bridges", "observe", "reproduce", "scenario"}
 #: Members for other layers of the package: they are public for extensions, and their docstrings describe them.
 FOR_EXTENSIONS = {
-    "attach", "energy_scale", "equation_label", "fingerprint_data", "initial_state", "initial_values_from",
-    "is_guaranteed_by", "is_invariant", "monitored_constraints", "monitored_element_sums", "monitored_energy",
-    "observable_element_sums", "parameter_vector", "roundoff_element_sums", "scene_for", "stored_parameters",
-    "symmetry_generator", "taylor_control", "to_engine", "tolerances", "validate", "velocity_derivatives",
-    "velocity_expression", "visuals",
+    "attach", "check_parameters", "energy_round_off_sums", "energy_scale", "equation_label", "fingerprint_data",
+    "initial_state", "initial_values_from", "is_guaranteed_by", "is_invariant", "monitored_constraints",
+    "monitored_element_sums", "monitored_energy", "observable_element_sums", "parameter_vector",
+    "roundoff_element_sums", "scene_for", "stored_parameters", "symmetry_generator", "taylor_control", "to_engine",
+    "tolerances", "validate", "velocity_derivatives", "velocity_expression", "visuals",
 }  # fmt: skip
 
 

@@ -91,11 +91,11 @@ def _sites(tree: ast.AST, within: str = "") -> Iterator[tuple[ast.expr, str]]:
 
 
 def _guards(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield expressions whose change has no effect: `frozen=True`, `strict=True`, seeds, and the size -1 of a shape."""
+    """Yield expressions without effect: `frozen=True`, `strict=True`, lines of warnings, seeds, size -1 of a shape."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             yield from node.decorator_list
-        elif isinstance(node, ast.keyword) and node.arg == "strict":
+        elif isinstance(node, ast.keyword) and node.arg in ("strict", "stacklevel"):
             yield node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("default_rng"):
             yield from node.args

@@ -248,6 +248,27 @@ def parameters_of(function):
     return [one for one in found if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
 
 
+#: Public names that users do not call: results of other functions, base classes and decorators.
+NOT_CALLED = {"Ensemble", "ParetoFront"}
+
+
+def public_callables():
+    """Functions and classes of the package and its studies, except exceptions and results."""
+    for module in (lv, lv.study):
+        for name in module.__all__:
+            value = getattr(module, name)
+            is_result = module is lv.study and isinstance(value, type)
+            is_error = isinstance(value, type) and issubclass(value, BaseException)
+            if callable(value) and not inspect.ismodule(value) and not (is_result or is_error or name in NOT_CALLED):
+                yield name, value
+
+
+@pytest.mark.parametrize(("name", "function"), list(public_callables()))
+def test_unknown_arguments_are_named(name, function):
+    with pytest.raises(lv.InputError, match="has no argument 'no_such_argument'"):
+        function(no_such_argument=1)
+
+
 @pytest.mark.parametrize("label", POOL)
 def test_every_public_function_answers_with_a_sentence(label, tmp_path, monkeypatch):
     """One invalid value for all required arguments and for each optional one: about 3000 calls."""

@@ -23,7 +23,7 @@ def test_strange_files(tmp_path):
         lv.load(tmp_path / "other.h5")
     with h5py.File(tmp_path / "other.h5", "r+") as file:
         file.attrs["format"] = "livens-run-99"
-    with pytest.raises(lv.InputError, match="'livens-run-99', not 'livens-run-4'"):
+    with pytest.raises(lv.InputError, match=r"'livens-run-99', not 'livens-run-4'$"):
         lv.load(tmp_path / "other.h5")
 
 
@@ -83,3 +83,13 @@ def test_large_heaps_are_read_whole(tmp_path):
     while (place := content.find(hdf5_heap_check.SIGNATURE, place + 1)) >= 0:
         sizes.append(hdf5_heap_check.heap_size(content[place : place + 16]))
     assert max(sizes) > 4096 and lv.load(path).q.shape == (3, 200)
+
+
+def test_files_of_ensembles_and_runs_name_their_readers(tmp_path):
+    problem = lv.problems.load("simple-pendulum")
+    lv.simulate(problem, t_end=0.01, out=tmp_path / "run.h5")
+    lv.ensemble(problem, parameters=dict(g=[9.0, 10.0]), t_end=0.01, out=tmp_path / "many.h5")
+    with pytest.raises(lv.InputError, match=r"read it with lv.load$"):
+        lv.Ensemble.load(tmp_path / "run.h5")
+    with pytest.raises(lv.InputError, match=r"read it with lv.Ensemble.load$"):
+        lv.load(tmp_path / "many.h5")

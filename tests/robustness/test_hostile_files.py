@@ -147,6 +147,8 @@ HOSTILE = {
     "compound": replaced(
         "q", lambda file, folder: file.create_dataset("q", (101, 2), dtype=[("a", "f8"), ("b", "f8")])
     ),
+    "scalar": replaced("q", lambda file, folder: file.create_dataset("q", data=1.0)),
+    "float32": replaced("q", lambda file, folder: file.create_dataset("q", data=np.zeros((101, 2), np.float32))),
     "labels": replaced("coordinate", lambda file, folder: file.create_dataset("coordinate", data=np.zeros(2))),
     "other labels": lambda file, folder: file["coordinate"].__setitem__(0, "z"),
     "format": lambda file, folder: file.attrs.__setitem__("format", np.zeros((10,))),
@@ -163,6 +165,15 @@ def test_what_does_not_belong_into_a_file(run_file, tmp_path, what):
         with pytest.raises(lv.InputError, match=r"run\.h5"):
             use(run_file)
     assert run_file.read_bytes() == before
+
+
+def test_chunks_that_are_larger_than_those_of_livens(run_file):
+    """A chunk of 384 KiB is refused: at most 256 KiB are written."""
+    with h5py.File(run_file, "r+") as file:
+        del file["q"]
+        file.create_dataset("q", data=np.zeros((101, 2)), chunks=(3 << 13, 2), maxshape=(None, 2))
+    with pytest.raises(lv.InputError, match="'q' is stored in larger chunks than livens writes"):
+        everything(run_file)
 
 
 @pytest.mark.parametrize("piece", [(1 << 62, 8), (10**6, 8), (0, 1 << 60)])

@@ -8,7 +8,7 @@ import pytest
 import livens as lv
 
 FOLDER = Path(__file__).parents[1] / "data" / "robots"
-FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in (".urdf", ".xml"))
+FILES = sorted(path for path in FOLDER.iterdir() if path.suffix in (".urdf", ".sdf", ".xml"))
 WORDS = [
     b"0",
     b"-1",
@@ -30,7 +30,8 @@ WORDS += [b"world", b"../../../../etc/passwd", b"package://x/y", b"/dev/zero", b
 def read(path):
     """A mechanism, or one of the package's own errors with a sentence; nothing else."""
     try:
-        made = lv.Multibody.from_urdf(path) if path.suffix == ".urdf" else lv.Multibody.from_mjcf(path)
+        readers = {".urdf": lv.Multibody.from_urdf, ".sdf": lv.Multibody.from_sdf, ".xml": lv.Multibody.from_mjcf}
+        made = readers[path.suffix](path)
     except lv.InputError as error:
         assert 10 < len(str(error)) < 1000
         return None

@@ -268,3 +268,44 @@ def test_any_argument_is_used_or_refused(name, value):
         assert len(str(error)) > 10
     else:
         assert np.all(np.isfinite(result.q))
+
+
+def test_negative_masses_as_parameters_are_refused_by_name():
+    message = "parameter 'm' = -1: the kinetic energy is negative"
+    with pytest.raises(lv.InputError, match=message):
+        run(parameters=dict(m=-1.0, g=5.0))
+    prepared = lv.prepare(pendulum(), q0=[-1, 0], v0=[0, 0], scheme="livens-em", h=0.01, t_end=0.1)
+    with pytest.raises(lv.InputError, match=message):
+        prepared.run(parameters=dict(m=-1.0))
+    with pytest.raises(lv.InputError, match=message):
+        lv.ensemble(
+            pendulum(),
+            q0=[-1, 0],
+            v0=[0, 0],
+            scheme="livens-em",
+            h=0.01,
+            t_end=0.1,
+            parameters=dict(m=[1.0, -1.0, 2.0]),
+        )
+    assert prepared.run(parameters=dict(m=2.0, g=-9.81)).status == "complete"  # other parameters may be negative
+
+
+def test_negative_moments_of_inertia_as_parameters_are_refused_by_name():
+    mb = lv.Multibody()
+    rod = mb.rod("rod", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
+    mb.revolute("pin", rod, mb.ground, at=[0, 0, 0], axis=[0, 1, 0])
+    with pytest.raises(lv.InputError, match=r"parameter 'rod\.mass' = -1: the kinetic energy"):
+        mb.simulate(h=0.01, t_end=0.1, parameters={"rod.mass": -1.0})
+    with pytest.raises(lv.InputError, match=r"parameter 'rod\.euler' = .*: the kinetic energy"):
+        mb.simulate(h=0.01, t_end=0.1, parameters={"rod.euler": (-0.1 * np.eye(3)).tolist()})
+
+
+def test_models_with_a_negative_mass_run_on_purpose():
+    system = pendulum(kinetic=lambda v, k: 0.5 * k.m * (v[0] ** 2 - v[1] ** 2), constraints=None)
+    assert run(system, parameters=dict(m=-2.0)).status == "complete"  # one negative eigenvalue, with either sign
+    added = pendulum(
+        kinetic=lambda v, k: 0.5 * (k.m + k.added) * (v @ v), parameters=dict(m=1.0, added=0.0, g=9.81, l=1)
+    )
+    assert run(added, parameters=dict(added=-0.5)).status == "complete"  # the sum is positive
+    with pytest.raises(lv.InputError, match=r"parameter 'added' = -1\.5: the kinetic"):
+        run(added, parameters=dict(added=-1.5))

@@ -1,5 +1,6 @@
 """Ctrl-C at any moment: no traceback, nobody left behind."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -7,7 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import livens as lv
+from livens.results.storage import hdf5_writer
 
 SWEEP = """
 import livens as lv
@@ -187,3 +192,40 @@ def test_a_compilation_that_ctrl_c_has_ended_begins_anew(monkeypatch, kernel):
             lv.simulate(model, **options)
     run = lv.simulate(model, **options)
     assert run.status == "complete" and abs(run.summary.max_energy_drift) < 1e-13
+
+
+@pytest.mark.parametrize("operation", ["create", "resume"])
+def test_ctrl_c_while_a_result_file_is_opened_leaves_it_unlocked(tmp_path, monkeypatch, operation):
+    """The traceback of an interactive session keeps all variables alive; the file can be written nevertheless."""
+    problem, path = lv.problems.load("simple-pendulum"), tmp_path / "run.h5"
+    if operation == "resume":
+        lv.simulate(problem, t_end=0.1, out=path)
+    owner, name = (
+        (hdf5_writer.RunFile, "_create_datasets") if operation == "create" else (hdf5_writer.checksums, "rebuild")
+    )
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, interrupt)
+        with pytest.raises(KeyboardInterrupt) as kept:
+            lv.simulate(problem, t_end=0.2, out=path) if operation == "create" else lv.resume(path, t_end=0.2)
+    run = lv.simulate(problem, t_end=0.2, out=path) if operation == "create" else lv.resume(path, t_end=0.2)
+    assert np.array_equal(run.q, lv.simulate(problem, t_end=0.2).q) and kept.value
+    del kept
+    gc.collect()  # HDF5 closes the file of the interrupted call, without effect
+    assert np.array_equal(lv.load(path).q, run.q)
+
+
+def test_imports_and_runs_leave_the_handlers_of_the_host_program():
+    """A program with any name, such as ``livens``, keeps KeyboardInterrupt, ``finally`` and atexit."""
+    program = (
+        "import signal, sys; sys.argv[0] = '/somewhere/livens'\n"
+        "numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)\n"
+        "before = [signal.getsignal(number) for number in numbers]\n"
+        "import livens\n"
+        "livens.simulate(livens.problems.load('simple-pendulum'), t_end=0.01)\n"
+        "assert [signal.getsignal(number) for number in numbers] == before\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

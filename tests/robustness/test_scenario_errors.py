@@ -146,6 +146,14 @@ def test_a_long_sum_is_not_deep():
     assert lv.scenario.parse(PENDULUM.replace("m*g*y", text)).problem().model.n == 2
 
 
+def test_products_of_thousands_of_factors_are_refused():
+    """Their derivatives take most of a minute."""
+    text = "*".join(["x"] * 3000)
+    with pytest.raises(InputError, match="at most 1000 products, quotients and powers; use `let`"):
+        lv.scenario.parse(PENDULUM.replace("m*g*y", text)).problem()
+    assert value("*".join(["x"] * 900), x=1.0) == 1.0
+
+
 def test_named_expressions_may_double_many_times():
     """A chain of squares is shared, not written out: 2**60 factors cost 60 products."""
     lets = "".join(f"    a{i + 1}: a{i}*a{i}\n" for i in range(60))

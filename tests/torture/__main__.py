@@ -108,7 +108,7 @@ def spinning() -> Iterator[None]:
 
 def run_parts(names: list[str], scale: float, seed: int, workers: int) -> dict[str, Findings]:
     """Run all parts, divided into processes; tests start at once, with `BUSY` other processes beside them."""
-    found, adding = {name: Findings() for name in names}, threading.Lock()
+    found, adding, begin = {name: Findings() for name in names}, threading.Lock(), time.monotonic()
     tests = [name for name in names if PARTS[name].tests and any(shares([name], scale))]
     others: queue.SimpleQueue[tuple[str, int, int]] = queue.SimpleQueue()
     for cases in shares([name for name in names if not PARTS[name].tests], scale):
@@ -121,7 +121,7 @@ def run_parts(names: list[str], scale: float, seed: int, workers: int) -> dict[s
         with adding:
             found[name] += part_findings
         taken = f"{time.monotonic() - start:.0f} s, {part_findings.counts['faults']} faults"
-        print(f"  {name} {first} to {first + count}: {taken}", flush=True)
+        print(f"  {(time.monotonic() - begin) / 60:5.1f} min  {name} {first} to {first + count}: {taken}", flush=True)
 
     def busy() -> None:
         with contextlib.suppress(queue.Empty):

@@ -35,3 +35,19 @@ def test_the_installed_wheel_simulates_and_animates(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=settings)
     assert done.returncode == 0, done.stderr
     assert (target / "film.html").stat().st_size > 1e5
+
+
+def test_methods_of_later_layers_are_attributes_of_their_classes():
+    """Help on a method of a class in a fresh interpreter, without an object and before its layer is imported."""
+    code = """
+import pydoc, livens as lv
+names = [(lv.Multibody, name) for name in lv.MULTIBODY_ACCESSORS] + [(lv.Result, name) for name in lv.ACCESSORS]
+for owner, name in names:
+    assert name in dir(owner) and hasattr(owner, name), (owner, name)
+print(pydoc.render_doc(lv.Multibody.simulate, renderer=pydoc.plaintext))
+class Own(lv.Multibody):
+    pass
+assert Own.simulate is lv.Multibody.simulate and not hasattr(lv.Multibody, "nothing")
+"""
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "Simulate the mechanism from its consistent initial state" in output

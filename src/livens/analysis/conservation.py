@@ -12,7 +12,7 @@ from livens import schemes
 from livens.analysis.accuracy import estimate_within_budget
 from livens.analysis.observables import MAGNITUDE, expression, iterate_blocks, reduce
 from livens.analysis.passivity import passivity
-from livens.analysis.round_off import RoundOffBound
+from livens.analysis.round_off import ROUND_OFF_FACTOR, RoundOffBound, mean_step
 from livens.analysis.step_sizes import step_sizes
 from livens.analysis.trend import BinnedSeries, Trend
 from livens.errors import InputError
@@ -33,8 +33,6 @@ NOT_CONSERVED, TOO_SHORT, NO_STEPS, NOT_FINITE = (
     "not finite",
 )
 
-#: Multiple of the round-off bound of a quantity that counts as round-off; over n steps it grows like sqrt(n).
-_ROUND_OFF_FACTOR = 100
 #: Relative deviation that counts as round-off if the model, and with it the round-off bound, is not available.
 _ASSUMED_ROUND_OFF = 1e-11
 #: Energy relative to the magnitude of its terms below which the terms cancel: the energy itself is no scale.
@@ -110,7 +108,7 @@ def _rows_from_states(result: Result, system: Model) -> list[ConservationRow]:
     if not names:
         return []
     monitored = {name: _MonitoredQuantity() for name in names}
-    rounding = RoundOffBound(system, names, result.parameter_vector)
+    rounding = RoundOffBound(system, names, result.parameter_vector, mean_step(result))
     scales = _Scales()
     state_variables = list(system.view.symbols)
     work = ["supplied_energy", "dissipated_energy"] if _has_energy_balance(result) else []
@@ -133,10 +131,13 @@ def _rows_from_states(result: Result, system: Model) -> list[ConservationRow]:
     for name in names:
         if name == result.summary.energy:
             table += _energy_rows(result, monitored[name], scales, rounding[name])
-        elif name in CONSTRAINTS:
-            table.append(_constraint_row(result, name, monitored[name], rounding[name], scales.speed))
+            continue
+        at_rest = scales.is_round_off(rounding.energy * max(_steps(result, monitored[name]), 1))
+        if name in CONSTRAINTS:
+            row_scales = (0.0 if at_rest else scales.speed), at_rest
+            table.append(_constraint_row(result, name, monitored[name], rounding[name], *row_scales))
         else:
-            table.append(_momentum_row(result, name, monitored[name], rounding[name]))
+            table.append(_momentum_row(result, name, monitored[name], rounding[name], at_rest))
     return table
 
 
@@ -150,7 +151,7 @@ class _Scales:
     """Reference scales of deviations: magnitude of the energy and largest velocity."""
 
     def __init__(self) -> None:
-        self.speed = self._regular_magnitude = self._largest_magnitude = 0.0
+        self.speed = self._regular_magnitude = self.largest_magnitude = 0.0
         self._initial_energy: float | None = None
 
     def update(self, energy: np.ndarray, magnitude: np.ndarray) -> None:
@@ -158,11 +159,15 @@ class _Scales:
         with np.errstate(invalid="ignore"):
             regular = magnitude[np.abs(energy - self._initial_energy) <= 0.5 * magnitude]
         self._regular_magnitude = max(self._regular_magnitude, float(regular.max(initial=0.0)))
-        self._largest_magnitude = _max_with_nan(self._largest_magnitude, magnitude)
+        self.largest_magnitude = _max_with_nan(self.largest_magnitude, magnitude)
+
+    def is_round_off(self, bound: float) -> bool:
+        """Return True if the terms of the energy, where the model has one, are below a bound: the model is at rest."""
+        return self._initial_energy is not None and self.largest_magnitude <= bound
 
     @property
     def energy(self) -> float:
-        return energy_scale(self._initial_energy or 0.0, self._regular_magnitude, self._largest_magnitude)
+        return energy_scale(self._initial_energy or 0.0, self._regular_magnitude, self.largest_magnitude)
 
 
 def _has_energy_balance(result: Result) -> bool:
@@ -225,7 +230,7 @@ def _energy_rows(
         monitored.increment / scale if result.info.every == 1 else 0.0,
         summary.max_energy_increment * monitored_scale / scale,
     )
-    single_round_off = _ROUND_OFF_FACTOR * rounding / scale
+    single_round_off = ROUND_OFF_FACTOR * rounding / scale
     trend = _scaled(monitored.trend(), scale)
     steps = _steps(result, monitored)
     # roundings add up like a random walk; increments above round-off are not roundings
@@ -240,9 +245,12 @@ def _energy_rows(
 
 
 def _constraint_row(
-    result: Result, name: str, monitored: _MonitoredQuantity, rounding: float, speed: float
+    result: Result, name: str, monitored: _MonitoredQuantity, rounding: float, speed: float, at_rest: bool
 ) -> ConservationRow:
-    """Return the row of a constraint, relative to the largest velocity on velocity level, otherwise absolute."""
+    """Return the row of a constraint, relative to the largest velocity on velocity level, otherwise absolute.
+
+    All velocities of a mechanism at rest are round-off.
+    """
     label, hidden = _constraint_label(name, bool(result.info.algebraic)), name == "velocity_constraint"
     relative = hidden and 0 < speed < math.inf
     scale = speed if relative else 1.0
@@ -254,13 +262,16 @@ def _constraint_row(
     )
     steps = _steps(result, monitored)
     # errors of constraints do not accumulate, but are amplified near singular configurations
-    verdict = _verdict(worst, 10 * _ROUND_OFF_FACTOR * rounding / scale, guaranteed, trend, result, steps)
+    allowed = math.inf if hidden and at_rest else 10 * ROUND_OFF_FACTOR * rounding / scale
+    verdict = _verdict(worst, allowed, guaranteed, trend, result, steps)
     return ConservationRow(
         label, name, float(monitored.initial[0]), worst, relative, *_drift_and_uncertainty(trend), guaranteed, verdict
     )
 
 
-def _momentum_row(result: Result, name: str, monitored: _MonitoredQuantity, rounding: float) -> ConservationRow:
+def _momentum_row(
+    result: Result, name: str, monitored: _MonitoredQuantity, rounding: float, at_rest: bool
+) -> ConservationRow:
     """Return the row of a momentum, relative to its largest norm, or to that of its terms where the terms cancel."""
     terms = _term_magnitude(rounding)
     scale = monitored.size if monitored.size > 1e-3 * terms else terms
@@ -269,7 +280,7 @@ def _momentum_row(result: Result, name: str, monitored: _MonitoredQuantity, roun
     worst = _worst_over_steps(
         monitored.deviation / scale, result.summary.momentum_drift.get(name, 0.0) * monitored.size / scale
     )
-    allowed = _ROUND_OFF_FACTOR * rounding / scale * math.sqrt(max(steps, 1))
+    allowed = math.inf if at_rest else ROUND_OFF_FACTOR * rounding / scale * math.sqrt(max(steps, 1))
     initial = float(monitored.initial[0]) if monitored.initial.size == 1 else float(np.linalg.norm(monitored.initial))
     verdict = _verdict(worst, allowed, guaranteed, trend, result, steps)
     return ConservationRow(
@@ -395,7 +406,7 @@ def as_object(result: Result, *, accuracy: bool = True) -> dict[str, float | str
     }
 
 
-def json_value(value: Any) -> Any:
+def json_value(value: object) -> Any:
     """Convert a value to a JSON value."""
     if isinstance(value, str):
         return value.strip()

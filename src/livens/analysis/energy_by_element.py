@@ -37,7 +37,7 @@ _POWERS: dict[str, Callable[[ElementType], Any]] = {
 }
 
 
-def energy_by_element(result: Result, energy: Any) -> dict[str, np.ndarray]:
+def energy_by_element(result: Result, energy: object) -> dict[str, np.ndarray]:
     """Return an energy of every element that has any, at every stored time, by the names of the elements.
 
     Kinetic and potential energies follow from the state. Dissipated and supplied energies are recorded as totals. The

@@ -16,6 +16,7 @@ from livens.errors import InputError, explain_call_errors
 from livens.models.base import Model
 from livens.models.descriptor import DescriptorModel
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.external_force import require_force_expressions
 from livens.models.hamiltonian.model import Hamiltonian
 from livens.models.problem import Problem
 from livens.models.system import System
@@ -37,9 +38,9 @@ _ROUND_OFF_FACTOR = 100
 class Linearisation:
     """Linear system ``E w' = A w + B u``, ``y = C w + D u`` about an equilibrium, with its eigenvalues and modes.
 
-    The state w contains the displacements and velocities along the free directions (`basis`) of a `System`, the
-    deviations of q and p of a `Hamiltonian`, or those of the states of a first-order model. Inputs u and outputs y are
-    deviations from their values at the equilibrium.
+    The state w of a `System` contains the displacements and velocities along the free directions (`basis`). That of a
+    `Hamiltonian` contains the deviations of q and p, that of a first-order model those of its states. Inputs u and
+    outputs y are deviations from their values at the equilibrium.
 
     Every eigenvalue belongs to a motion ``mode e^(eigenvalue t)`` of the coordinates (the states). Eigenvalues are
     sorted by magnitude and contain both values of complex pairs. Infinite eigenvalues, which occur with zero masses,
@@ -174,7 +175,7 @@ def linearise(
     q0: ArrayLike | None = None,
     *,
     x0: ArrayLike | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     t: float = 0.0,
     find: bool = True,
     inputs: Sequence[str] = (),
@@ -230,6 +231,7 @@ def linearise(
         raise InputError(f"linearise needs a model, such as a System, or a Problem, got {model!r}")
     if parameters is not None and not isinstance(parameters, Mapping):
         raise InputError(f"parameters must map names to values, got {parameters!r}")
+    require_force_expressions(model, "linearise")
     problem_parameters = dict(problem.parameters) if problem is not None else {}
     k = model.parameter_vector({**problem_parameters, **(parameters or {})})
     initial_values = problem.start_values if problem is not None else {}
@@ -348,7 +350,7 @@ def _linearise_descriptor(
 
 
 def _find_equilibrium(
-    evaluate: ca.Function, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: Any
+    evaluate: ca.Function, x: np.ndarray, t: float, k: np.ndarray, find: bool, names: object
 ) -> np.ndarray:
     """Solve for the equilibrium by Newton's method with minimum-norm steps, which admit redundant constraints."""
     for _ in range(100 if find else 0):

@@ -33,6 +33,8 @@ from livens.models.equations_of_motion import OBSERVABLES
 from livens.results.result import MissingVariableError, Result
 from livens.types import ModelFunction
 
+__all__ = ["NAMES", "expression", "iterate_blocks", "observe", "reduce", "rows_of"]
+
 #: Variables that the run itself stores.
 RECORDED = ("supplied_energy", "dissipated_energy", "multipliers", "step_size", "newton_iterations")
 #: ``constraint_forces`` are ``G(q)^T lam`` with the multipliers of the step that ends there, in the balance of momentum

@@ -28,7 +28,7 @@ class Signal(np.ndarray):
 
     unit: str = ""
 
-    def __array_finalize__(self, obj: Any) -> None:
+    def __array_finalize__(self, obj: object) -> None:
         self.unit = getattr(obj, "unit", "")
 
 
@@ -74,8 +74,26 @@ def _signal(result: Result, name: str) -> Any:
     observables = result.system.view.observable_names
     if name in observables:
         return _as_signal(result.observe(name), "")
-    known = {*coordinates, *quantities, *result.stored, *observables}
-    raise InputError(f"the run has no '{name}'{suggestion(name, known)}")
+    raise InputError(f"the run has no '{name}'{suggestion(name, _names(result))}. `run.names` lists all signals")
+
+
+def _names(result: Result) -> tuple[str, ...]:
+    """Names of all signals: coordinates, quantities of the model, stored variables and observables.
+
+    Returns
+    -------
+    tuple of str
+        Names for ``run[name]``, each once.
+
+    Examples
+    --------
+    >>> import livens as lv
+    >>> run = lv.simulate(lv.problems.load("simple-pendulum"), t_end=0.1)
+    >>> run.names[:2], "total_energy" in run, "speed" in run
+    (('x', 'y'), True, False)
+    """
+    quantities, observables = getattr(result.system, "quantities", {}), result.system.view.observable_names
+    return tuple(dict.fromkeys([*result.info.coordinates, *quantities, *result.stored, *observables]))
 
 
 def _states(result: Result) -> np.ndarray:
@@ -229,3 +247,4 @@ def _min_norm_multipliers(result: Result, lam: np.ndarray) -> np.ndarray:
 
 
 Result.attach("named", _signal)
+Result.attach("names", property(_names))

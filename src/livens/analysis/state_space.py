@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -12,6 +12,7 @@ import scipy.linalg
 from livens.errors import InputError, MissingExtraError, suggestion
 from livens.models.base import Model
 from livens.models.observable import output_expression
+from livens.types import ModelFunction
 
 if TYPE_CHECKING:
     from livens.analysis.linearise import Linearisation
@@ -23,7 +24,7 @@ _RANK_TOLERANCE = 1e-10
 class InputsAndOutputs:
     """Inputs (parameters) and outputs (expressions of the state) of a model."""
 
-    def __init__(self, model: Model, inputs: Sequence[str], outputs: Sequence[str | Callable[..., Any]]) -> None:
+    def __init__(self, model: Model, inputs: Sequence[str], outputs: Sequence[str | ModelFunction]) -> None:
         self._model, view = model, model.view
         self.input_labels, self._indices = _input_indices(model, inputs)
         self._multipliers = ca.SX.sym("lam", len(model.constraint_names))

@@ -83,8 +83,8 @@ def fit_line(t: np.ndarray, y: np.ndarray) -> Trend | None:
         return None
     from scipy.special import stdtrit  # slow import, needed for long runs only
 
-    n = len(t)
-    x = t - t.mean()
+    n, unit = len(t), float(np.ptp(t))
+    x = (t - t.mean()) / unit
     scale = float(np.abs(y).max()) or 1.0  # squares of round-off would underflow
     y = y / scale
     spread = float(x @ x)
@@ -93,7 +93,9 @@ def fit_line(t: np.ndarray, y: np.ndarray) -> Trend | None:
     independent = max(n / _correlation_time(residual), 3.0)
     variance = float(residual @ residual) / n * independent / (independent - 2.0)
     error = np.sqrt(variance / (spread / n * independent))
-    return Trend(rate * scale, float(stdtrit(independent - 2.0, 0.975) * error * scale))
+    with np.errstate(over="ignore"):  # of steps as short as 1e-300
+        rates = np.array([rate, stdtrit(independent - 2.0, 0.975) * error]) * scale / unit
+    return Trend(*rates.tolist())
 
 
 def _correlation_time(residual: np.ndarray) -> float:

@@ -13,7 +13,7 @@ def register(app: typer.Typer) -> None:
 
 
 def export_fmu(
-    problem: Annotated[str, typer.Argument(help="A problem, a scenario FILE.yaml or a robot (urdf, xml).")],
+    problem: Annotated[str, typer.Argument(help="A problem, a scenario FILE.yaml or a robot (urdf, sdf, xml).")],
     out: Annotated[Path | None, typer.Option(help="File to write; default: PROBLEM.fmu.")] = None,
     inputs: Annotated[
         list[str] | None, typer.Option("--input", metavar="PARAMETER[=NAME]", help="Parameter that is an input.")

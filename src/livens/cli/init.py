@@ -10,7 +10,7 @@ import typer
 #: File suffixes of scenarios, which distinguish them from names of problems.
 SUFFIXES = (".yaml", ".yml")
 #: File suffixes of robot descriptions, which can also be run.
-ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf")
+ROBOT_SUFFIXES = (".urdf", ".sdf", ".xml", ".mjcf")
 
 
 def register(app: typer.Typer) -> None:

@@ -30,7 +30,9 @@ def register(app: typer.Typer) -> None:
 def run(
     problem: Annotated[
         str,
-        typer.Argument(help="A problem, a scenario FILE.yaml, a robot (urdf, xml), or with --resume a result file."),
+        typer.Argument(
+            help="A problem, a scenario FILE.yaml, a robot (urdf, sdf, xml), or with --resume a result file."
+        ),
     ],
     scheme: Annotated[str | None, typer.Option(help="Name of a scheme (livens list schemes).")] = None,
     h: Annotated[float | None, typer.Option("--h", help="Step size.")] = None,
@@ -41,6 +43,12 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Result file; default: PROBLEM.h5.")] = None,
     tolerance: Annotated[
         float | None, typer.Option(help="Adaptive steps with this relative tolerance of the local error.")
+    ] = None,
+    adaptive: Annotated[
+        str | None, typer.Option(help="reversible: steps that follow --scaling, symmetric in time; needs --h.")
+    ] = None,
+    scaling: Annotated[
+        str | None, typer.Option(help="Scaling function of reversible steps, such as 'speed(1.0)'.")
     ] = None,
     smallest: Annotated[float | None, typer.Option(help="Smallest step size of adaptive steps.")] = None,
     largest: Annotated[float | None, typer.Option(help="Largest step size of adaptive steps.")] = None,
@@ -66,7 +74,8 @@ def run(
     The error is estimated by runs with other step sizes, if they take a few seconds at most.
 
     With --tolerance, --smallest or --largest the steps are adaptive, and --h is the first step size. Steps that cannot
-    be solved are repeated with half the size; with --tolerance, sizes follow the estimated error.
+    be solved are repeated with half the size; with --tolerance, sizes follow the estimated error. With --adaptive
+    reversible, step sizes are about --h times --scaling.
 
     Example: livens run double-four-bar --h 1e-3 --t-end 10 --set speed=2 --out run.h5
     """
@@ -86,6 +95,8 @@ def run(
             "--out": out,
             "--store": store,
             "--tolerance": tolerance,
+            "--adaptive": adaptive,
+            "--scaling": scaling,
             "--smallest": smallest,
             "--largest": largest,
             "--every": every,
@@ -109,7 +120,17 @@ def run(
         if out is None and "out" not in options and not as_json:
             out = Path(f"{Path(problem).stem}.h5")
         specified = dict(
-            scheme=scheme, h=h, t_end=t_end, every=every, tier=tier, threads=threads, out=out, force=force, store=store
+            scheme=scheme,
+            h=h,
+            t_end=t_end,
+            every=every,
+            tier=tier,
+            threads=threads,
+            out=out,
+            force=force,
+            store=store,
+            adaptive=adaptive,
+            scaling=scaling,
         )
         options |= {"compress": True} if compress else {}
         control: dict[str, Any] = {
@@ -160,15 +181,21 @@ def _file_to_resume(problem: str, out: Path) -> tuple[str, Path | None, dict[str
         "--tier": info.tier,
         "--compress": info.compress,
     }
+    if info.scheme.startswith("step-density:"):
+        stored["--adaptive"] = "reversible"
+    stored |= {"--scaling": info.scaling} if info.scaling else {}
     return str(out), None, stored | {f"--{name}": value for name, value in info.control.items()}
 
 
 def _same(name: str, value: Any, stored: Any) -> bool:
     """Return whether an option of the repeated command agrees with the stored run."""
     from livens import schemes
+    from livens.schemes.scaling.named import named_scaling
 
     if name == "--scheme":
-        return schemes.get(value).name == stored
+        return stored in (schemes.get(value).name, f"step-density:{schemes.get(value).name}")
+    if name == "--scaling":
+        return bool(named_scaling(value) == named_scaling(stored))
     if name == "--set":
         return all(key in stored and stored[key] == number for key, number in parse_settings(value).items())
     if name == "--store":

@@ -19,7 +19,9 @@ def register(app: typer.Typer) -> None:
 def view(
     sources: Annotated[
         list[str],
-        typer.Argument(help="Result files; or built-in problems, scenarios and robots (urdf, xml), which are run."),
+        typer.Argument(
+            help="Result files; or built-in problems, scenarios and robots (urdf, sdf, xml), which are run."
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option(help="Write the animation to a file (html, png, gif, mp4, glb), without a browser.")

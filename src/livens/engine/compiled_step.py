@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from livens.engine.codegen.external_force_kernels import ExternalForceKernels
 from livens.engine.codegen.jit import NativeCode
 from livens.engine.codegen.newton_kernels import first_correction_kernel
 from livens.engine.codegen.predictor_kernel import predictor_kernel
@@ -38,9 +39,10 @@ from livens.models.contact_detection import DetectedContacts
 from livens.models.system import System, coordinate_scale_groups
 from livens.progress import report_progress
 from livens.schemes.core.scheme import Scheme
-from livens.schemes.core.step_equations import ErrorEstimateInfo, StepGraph
+from livens.schemes.core.step_equations import ErrorEstimateInfo, MidpointForceSlot, StepEquations, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 from livens.schemes.taylor_equations import TaylorEquations
+from livens.schemes.time_transformed.step_density_equations import StepDensityEquations
 
 if TYPE_CHECKING:  # the assembled tier imports SciPy's sparse matrices, and most models are small
     from livens.engine.assembled.assembly import Assembly
@@ -81,6 +83,7 @@ class CompiledStep:
         self._addresses: dict[PivotOrder | None, StepKernels] = {}
         self._first_pivot_orders: LruCache[Hashable, PivotOrder] = LruCache(_MAX_PIVOT_ORDERS)
         self.workspace_pool: list[Workspace] = []
+        self._external_force_kernels: ExternalForceKernels | None = None
         self._tree_models: list[TreeModel] = []
         self._lock = threading.RLock()
         self._cache: dict[Hashable, Any] = {}
@@ -139,6 +142,14 @@ class CompiledStep:
         unknowns = getattr(self.equations, "unknowns", None)
         report_progress(f"deriving {unknowns.size} equations" if unknowns is not None else "deriving equations")
 
+    @functools.cached_property
+    def base_step(self) -> CompiledStep | None:
+        """Compiled step of the base scheme of steps with a step density; None for all other schemes."""
+        e = self.equations
+        if not isinstance(e, StepDensityEquations):
+            return None
+        return compiled_step(self.model, e.base_scheme, self.removed_constraints)
+
     # -- tree ---------------------------------------------------------------------------------------------------------
     @functools.cached_property
     def tree_or_reason(self) -> SpanningTree | str:
@@ -154,10 +165,8 @@ class CompiledStep:
 
     def make_tree_model(self, k: np.ndarray) -> TreeModel:
         """Return the arrays of the tree tier for one run, new or released by an earlier one; the run changes them."""
-        from livens.engine.trees.arrays import TreeModel
-        from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
-
-        tree, model = self.tree_or_reason, self.model
+        if self.base_step is not None:
+            return self.base_step.make_tree_model(k)
         try:
             released = self._tree_models.pop()
         except IndexError:
@@ -165,6 +174,14 @@ class CompiledStep:
         else:
             released.set_parameters(k)
             return released
+        return self.new_tree_model(k)
+
+    def new_tree_model(self, k: np.ndarray) -> TreeModel:
+        """Return new arrays of the tree tier."""
+        from livens.engine.trees.arrays import TreeModel
+        from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
+
+        tree, model = self.tree_or_reason, self.model
         assert not isinstance(tree, str) and isinstance(model, System) and isinstance(self.scheme, RigidBodyScheme)
         tree_model = TreeModel(model, tree, self.layout, self.scheme)
         tree_model.set_parameters(k)
@@ -172,7 +189,9 @@ class CompiledStep:
 
     def release_tree_model(self, tree_model: TreeModel) -> None:
         """Make the arrays of a finished run available to the next one."""
-        if len(self._tree_models) < _MAX_TREE_MODELS:
+        if self.base_step is not None:
+            self.base_step.release_tree_model(tree_model)
+        elif len(self._tree_models) < _MAX_TREE_MODELS:
             self._tree_models.append(tree_model)
 
     # -- assembly -----------------------------------------------------------------------------------------------------
@@ -208,9 +227,17 @@ class CompiledStep:
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the equations in a result file; for large models it does not require one graph of them all."""
+        return self._fingerprinted_equations.fingerprint
+
+    @property
+    def _fingerprinted_equations(self) -> StepEquations | StepGraph:
         avoids_flat_graph = self.model.uses_sparse_path or self.equations.n_unknowns is not None
-        avoids_flat_graph = avoids_flat_graph or self._may_step_on_tree
-        return self.equations.fingerprint if avoids_flat_graph else self.flat_equations.fingerprint
+        return self.equations if avoids_flat_graph or self._may_step_on_tree else self.flat_equations
+
+    @property
+    def lazy_fingerprint(self) -> Callable[[], str]:
+        """Function that returns the fingerprint; on trees, element kernels are derived for it alone."""
+        return functools.partial(getattr, self._fingerprinted_equations, "fingerprint")
 
     def matches_fingerprint(self, fingerprint: str) -> bool:
         """Return True if the equations match the fingerprint of a file; earlier versions always used the flat graph."""
@@ -265,6 +292,7 @@ class CompiledStep:
         if cached_kernels is not None:
             return cached_kernels
         e = self.flat_equations
+        implicit = isinstance(e.external_force, MidpointForceSlot)
         with self._lock:
             if not self._code:
                 code = {"update_state": state_update_kernel(e)}
@@ -282,14 +310,20 @@ class CompiledStep:
                 self._code = code  # all of it or nothing: Ctrl-C may interrupt a compilation
             if order is not None and order not in self._newton:
                 is_long = e.newton_function.n_instructions() > _MAX_FUSED_INSTRUCTIONS
-                self._newton[order] = newton_kernel(e, order), None if is_long else first_correction_kernel(e, order)
+                first = None if is_long or implicit else first_correction_kernel(e, order)
+                self._newton[order] = newton_kernel(e, order), first
             newton_codes = self._newton[order] if order is not None else (None, None)
             newton, first_correction = (0 if code is None else code.address for code in newton_codes)
             other_kernels = {
                 name: self._address(name) for name in kernel_names() if name not in ("newton", "first_correction")
             }
             external = {}
-            if e.external_force is not None:
+            if isinstance(e.external_force, MidpointForceSlot):
+                if self._external_force_kernels is None:
+                    self._external_force_kernels = ExternalForceKernels(e.external_force, e.c.numel())
+                other_kernels |= self._external_force_kernels.with_force({"newton": newton, **other_kernels})
+                newton = other_kernels.pop("newton")
+            elif e.external_force is not None:
                 q, n = e.external_force.query_start, e.external_force.n
                 external = dict(
                     external_force=e.external_force.force.address,
@@ -303,6 +337,22 @@ class CompiledStep:
             )
         return kernels
 
+    def force_counts(self) -> np.ndarray | None:
+        """Return the numbers of evaluations of an external force within steps, and of its Jacobian, by all runs so far.
+
+        None without such a force.
+        """
+        external = getattr(self.model, "external_force", None)
+        if external is None or not (external.evaluates_within_steps and self.scheme.external_force_at_midpoint):
+            return None  # without the graph of a large model
+        slot = self.flat_equations.external_force
+        return slot.force.counts.copy() if isinstance(slot, MidpointForceSlot) else None
+
+    def evaluations_since(self, before: np.ndarray | None) -> np.ndarray | None:
+        """Return the numbers of evaluations since `force_counts` returned the numbers `before`."""
+        counts = self.force_counts()
+        return None if counts is None or before is None else counts - before
+
     def neighbour_list(self, k: np.ndarray) -> NeighbourList | None:
         """Return the neighbour list of detected contacts for one run, or None if the model has none."""
         external = self.flat_equations.external_force
@@ -312,15 +362,13 @@ class CompiledStep:
             else None
         )
 
-    def can_compile(self, order: PivotOrder, max_orders: int) -> bool:
-        """Return True if a pivot order is compiled already, or fewer than `max_orders` are."""
-        return order in self._newton or len(self._newton) < max_orders
-
     def _address(self, name: str) -> int:
         return self._code[name].address if name in self._code else 0
 
     def initial_unknowns(self, z: np.ndarray, c: np.ndarray, tier: str = "fused") -> np.ndarray:
         """Return the initial guess of the unknowns of the first step."""
+        if self.base_step is not None and tier in ("assembled", "tree"):
+            return self.base_step.initial_unknowns(*self._inputs_of_base(z, c), tier)
         if tier == "tree":
             tree_model = self.make_tree_model(c[2:])
             x = tree_model.initial_unknowns(z)
@@ -345,7 +393,14 @@ class CompiledStep:
         """Return the initial history of the assembled stepper."""
         from livens.engine.assembled.time_loop import initial_history
 
+        if self.base_step is not None:
+            return self.base_step.initial_history(*self._inputs_of_base(z, c))
         return initial_history(self.assembly.plan, z, c)
+
+    def _inputs_of_base(self, z: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return state and inputs of a step of the base scheme; c contains the size in fictive time."""
+        density = z[self.layout["step_density"]]
+        return z[: self.layout["t"].start], np.concatenate([c[:1] / density, c[1:]])
 
     @functools.cached_property
     def _initial_guess(self) -> Evaluator:
@@ -360,7 +415,7 @@ class CompiledStep:
         """Return the pivot order for the Jacobian at this point."""
         e = self.flat_equations
         report_progress(f"choosing pivots of {e.size} equations")
-        return pivot_order(e.jac_rows, e.jac_cols, self._jacobian(x, z, c)[0].ravel(), e.size)
+        return pivot_order(e.jac_rows, e.jac_cols, self._jacobian(x, z, e.complete_inputs(x, z, c))[0].ravel(), e.size)
 
     def initial_pivot_order(
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray, reference_inputs: np.ndarray
@@ -388,6 +443,10 @@ class CompiledStep:
 
     def stepper_type(self, tier: str) -> type[Stepper]:
         """Return the stepper class of a tier."""
+        if self.base_step is not None and tier in ("assembled", "tree"):
+            from livens.engine.steppers.step_density import STEPPERS
+
+            return STEPPERS[tier]
         if tier == "assembled":
             from livens.engine.assembled.stepper import AssembledStepper
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
     from livens.engine.newton.step_size_control import StepSizeController
     from livens.engine.taylor.stepper import TaylorStepControl
+    from livens.engine.variable_steps import VariableSteps
 
 
 def step_inputs(h: float, t: float, k: np.ndarray) -> np.ndarray:
@@ -73,6 +75,15 @@ class StepFailure:
     worst_equation: str
     reason: str
     h: float  # step size
+
+
+def error_failure(name: str, h: float) -> StepFailure:
+    """Return the failure of a step whose estimated error of a variable exceeds the tolerance for every size."""
+    reason = (
+        f"no step of at least {h:.3g} succeeded: its equations are solved, but the estimated error of {name} exceeds "
+        "the tolerance"
+    )
+    return StepFailure(0.0, 0.0, name, reason, h)
 
 
 @dataclass(slots=True)
@@ -301,6 +312,10 @@ class Stepper(abc.ABC):
         """Take all adaptive steps to `t_end`, or `n_steps` of them; None if they need `advance`."""
         return None
 
+    def variable_steps(self, state: IntegratorState, n_steps: int) -> AbstractContextManager[VariableSteps]:
+        """Return a context with steps whose sizes are chosen one at a time, of the assembled and the tree tier."""
+        raise NotImplementedError
+
     def set_parameters(self, k: np.ndarray) -> None:
         """Use other parameter values from the next step on."""
         self._workspaces.set_parameters(k)
@@ -309,7 +324,7 @@ class Stepper(abc.ABC):
         """Return the private state that is needed to continue bit for bit; empty if `IntegratorState` is complete."""
         return {}
 
-    def restore(self, stored: dict[str, Any]) -> None:  # noqa: B027  # optional: most steppers have no private state
+    def restore(self, stored: dict[str, object]) -> None:  # noqa: B027  # optional: most steppers have no private state
         """Restore a checkpoint; nothing to restore if `IntegratorState` is complete."""
 
     def close(self) -> None:

@@ -17,6 +17,8 @@ _UNITS = (
     ("livens.engine.observables.drift_monitor", "accumulate_states_native"),
     ("livens.engine.observables.element_sums", "_accumulate_elements"),
     ("livens.engine.trees.output", "advance_tree"),
+    ("livens.engine.trees.lane_steps", "advance_in_lanes"),
+    ("livens.engine.trees.lanes", "START"),
     ("livens.engine.assembled.compile_unit", "advance"),
     ("livens.engine.ensemble.lane_loop", "run_groups"),
     ("livens.engine.derivatives.sweeps", "_adjoint_sweep"),

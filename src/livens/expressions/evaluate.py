@@ -22,8 +22,18 @@ class Evaluator:
     """
 
     def __init__(self, inputs: Sequence[Expr], outputs: Sequence[Expr]) -> None:
-        self._function = ca.Function("f", list(inputs), [ca.densify(ca.SX(output)) for output in outputs])
-        self._inputs = [np.zeros(symbol.numel()) for symbol in inputs]
+        self._bind(ca.Function("f", list(inputs), [ca.densify(ca.SX(output)) for output in outputs]))
+
+    @classmethod
+    def of_function(cls, function: ca.Function) -> Evaluator:
+        """Return the evaluator of a function with dense outputs."""
+        evaluator = cls.__new__(cls)
+        evaluator._bind(function)
+        return evaluator
+
+    def _bind(self, function: ca.Function) -> None:
+        self._function = function
+        self._inputs = [np.zeros(function.numel_in(i)) for i in range(function.n_in())]
         self._outputs = [np.zeros(self._function.size_out(i)[::-1]) for i in range(self._function.n_out())]
         buffer: Any  # CasADi's type annotations describe its C++ interface
         buffer, self._call = self._function.buffer()
@@ -67,10 +77,12 @@ class BatchEvaluator:
         for i, array in enumerate(self._outputs):
             if array.size:
                 buffer.set_res(i, array.reshape(-1).data)
+        self._lock = threading.Lock()  # the buffers are shared by all calls
 
     def __call__(self, *rows: Any) -> list[np.ndarray]:
         """Return one array (count, nnz) for each output; scalars and single rows are broadcast."""
-        for array, value in zip(self._inputs, rows, strict=True):
-            array[:] = value
-        self._call()
-        return [array.copy() for array in self._outputs]
+        with self._lock:
+            for array, value in zip(self._inputs, rows, strict=True):
+                array[:] = value
+            self._call()
+            return [array.copy() for array in self._outputs]

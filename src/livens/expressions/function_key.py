@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import abc
 import builtins
-import dis
 import enum
 import functools
 import sys
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from types import CellType, CodeType, FunctionType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -22,12 +21,14 @@ import numpy as np
 from livens.expressions.library_objects import (
     LIBRARIES,
     attributes_of,
+    has_hidden_content,
+    imported_modules,
     is_library_object,
     is_numba_function,
     original_function,
     referenced_names,
-    slot_names,
 )
+from livens.expressions.library_state import library_version
 
 #: Modules to which pure functions may refer.
 _IMMUTABLE_MODULES = frozenset({"math", "numpy", "livens", "livens.math"})
@@ -36,7 +37,7 @@ _PLAIN_TYPES = frozenset((int, float, complex, str, bytes, bool, type(None), ran
 #: Names with which code reads values that it does not name, or files.
 _REFLECTIVE_NAMES = frozenset(
     "globals locals vars dir eval exec compile getattr hasattr open input breakpoint __import__ import_module __dict__"
-    " __globals__ __builtins__ __getattribute__ __subclasses__ load loadtxt genfromtxt fromfile memmap".split()
+    " format format_map load loadtxt genfromtxt fromfile memmap".split()
 )
 #: Attributes of classes without influence on values.
 _CLASS_METADATA = frozenset(
@@ -46,6 +47,10 @@ _CLASS_METADATA = frozenset(
 )
 #: Class attributes with which the value of an attribute is not known in advance.
 _DYNAMIC_ATTRIBUTES = frozenset(("__getattr__", "__getattribute__"))
+#: Special attributes that are part of the key of a class or object.
+_READABLE_METADATA = frozenset("__class__ __init__ __call__ __getitem__ __len__".split())
+#: The built-in function that executes import statements.
+_IMPORT = builtins.__import__
 #: Largest array in a key, in bytes.
 _MAX_ARRAY_BYTES = 1_000_000
 
@@ -68,7 +73,7 @@ def value_key(*values: object) -> Hashable | None:
         return None
 
 
-def function_key(functions: Mapping[str, Any]) -> Hashable | None:
+def function_key(functions: Mapping[str, object]) -> Hashable | None:
     """Return a cache key of functions: equal keys mean equal functions. None if a function is not pure.
 
     Pure functions depend on their arguments only: no defaults, no closure, and no global names except those of
@@ -105,15 +110,22 @@ class _KeyBuilder:
 
     def build(self, values: tuple[object, ...]) -> Hashable:
         """Return the key of values."""
-        parts = [self._key(value) for value in values]
+        parts = [abc.get_cache_token(), *map(self._key, values)]  # the token counts virtual subclasses
         if self._names:
             self._modules[id(builtins)] = builtins
-        represented: set[tuple[int, str]] = set()
+            if builtins.__import__ is not _IMPORT:
+                raise _NoKeyError
+        represented, represented_modules = set[tuple[int, str]](), set[int]()
         n_names = n_modules = 0
         while (n_names, n_modules) != (len(self._names), len(self._modules)):
             n_names, n_modules = len(self._names), len(self._modules)
             for index, module in list(self._modules.items()):
                 contents = vars(module)
+                if (
+                    index not in represented_modules and "__getattr__" in contents
+                ):  # returns names that are not in `contents`
+                    parts.append(_module_attribute_key(contents["__getattr__"]))
+                represented_modules.add(index)
                 for name in [name for name in self._names if name in contents and (index, name) not in represented]:
                     represented.add((index, name))
                     parts.append((module.__name__, name, self._key(contents[name])))
@@ -124,11 +136,9 @@ class _KeyBuilder:
         if cls in _PLAIN_TYPES:
             return cls, repr(value)
         if is_library_object(value):
-            return "library", id(value)
+            return _library_key(value)
         if cls is np.ndarray or (isinstance(value, np.generic) and cls.__module__ == "numpy"):
-            if value.dtype.hasobject or value.nbytes > _MAX_ARRAY_BYTES:
-                raise _NoKeyError
-            return cls, value.dtype, value.shape, value.strides, value.tobytes()
+            return _array_key(value)
         if id(value) in self._visited:
             return "visited", self._visited[id(value)][0]
         self._visited[id(value)] = len(self._visited), value
@@ -152,7 +162,7 @@ class _KeyBuilder:
             return self._function_key(value)
         if isinstance(value, type):
             return self._class_key(value)
-        if _has_hidden_content(cls):
+        if has_hidden_content(cls):
             raise _NoKeyError
         return (
             "object",
@@ -161,7 +171,7 @@ class _KeyBuilder:
         )
 
     def _module_key(self, module: ModuleType) -> Hashable:
-        if module.__name__.partition(".")[0] not in LIBRARIES:
+        if type(module) is not ModuleType or module.__name__.partition(".")[0] not in LIBRARIES:
             raise _NoKeyError
         self._modules[id(module)] = module
         return "module", module.__name__
@@ -199,13 +209,11 @@ class _KeyBuilder:
         parts: list[Hashable] = []
         for base in cls.__mro__[:-1]:
             if is_library_object(base):
-                parts.append(id(base))
+                parts.append(_library_key(base))
                 continue
             if _DYNAMIC_ATTRIBUTES & vars(base).keys():
                 raise _NoKeyError
             parts.append(base.__qualname__)
-            if "_abc_impl" in vars(base):  # changes if a class is registered as a virtual subclass
-                parts.append(abc.get_cache_token())
             for name, attribute in sorted(vars(base).items()):
                 if name in _CLASS_METADATA or type(attribute) is MemberDescriptorType:
                     continue
@@ -220,33 +228,40 @@ class _KeyBuilder:
         return "class", tuple(parts)
 
 
+def _library_key(value: object) -> Hashable:
+    version = library_version(value)
+    if version is None:
+        raise _NoKeyError
+    return "library", id(value), version
+
+
+def _array_key(array: Any) -> Hashable:
+    dtype = array.dtype
+    if dtype.hasobject or array.nbytes > _MAX_ARRAY_BYTES or dtype.metadata or dtype.names:
+        raise _NoKeyError
+    return type(array), dtype, array.shape, array.strides, array.flags.writeable, array.tobytes()
+
+
+def _module_attribute_key(function: Any) -> Hashable:
+    """Return the key of a function ``__getattr__`` of a module, by its code only."""
+    if not is_library_object(function):
+        raise _NoKeyError
+    return id(function), function.__code__
+
+
+def _is_metadata_name(name: str) -> bool:
+    """Return True for attributes of functions, classes and modules that are not part of a key."""
+    return name.startswith("__") and name.endswith("__") and name not in _READABLE_METADATA
+
+
 @functools.lru_cache(maxsize=1024)
 def _names_and_imports(code: CodeType) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Return the sorted names in a code object and the libraries that it imports; None if it may read other values."""
-    names, imported = set(referenced_names(code)), set(_imported_modules(code))
-    if names & _REFLECTIVE_NAMES or any(name.partition(".")[0] not in LIBRARIES for name in imported):
+    names, imported = set(referenced_names(code)), set(imported_modules(code))
+    if (
+        names & _REFLECTIVE_NAMES
+        or any(map(_is_metadata_name, names))
+        or any(name.partition(".")[0] not in LIBRARIES for name in imported)
+    ):
         return None, ()
     return tuple(sorted(names)), tuple(sorted(imported))
-
-
-def _imported_modules(code: CodeType) -> Iterator[str]:
-    """Yield the modules imported in a code object and its nested functions; relative names begin with a dot."""
-    instructions = list(dis.get_instructions(code))
-    for i, instruction in enumerate(instructions):
-        if instruction.opname == "IMPORT_NAME":
-            is_relative = instructions[i - 2].argval != 0
-            name = str(instruction.argval)
-            yield from (f".{name}",) if is_relative else {name, name.partition(".")[0]}
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _imported_modules(constant)
-
-
-#: Size of an attribute in `__slots__`, in bytes.
-_POINTER_SIZE = np.dtype(np.intp).itemsize
-
-
-def _has_hidden_content(cls: type) -> bool:
-    """Return True if objects have content other than in `__dict__` and `__slots__`, as those of extension modules."""
-    n_pointers = sum(1 for _ in slot_names(cls)) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0)
-    return bool(cls.__basicsize__ - _POINTER_SIZE * n_pointers > object.__basicsize__ or cls.__itemsize__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections.abc import Iterator
 from types import BuiltinFunctionType, CodeType, FunctionType, MemberDescriptorType, ModuleType
@@ -18,7 +19,7 @@ LIBRARIES = frozenset(
 _library_objects: dict[int, tuple[object, tuple[object, ...]]] = {}
 
 
-def package_of(value: Any) -> str:
+def package_of(value: object) -> str:
     """Return the name of the top-level package in which a function, class or module is defined."""
     return str(getattr(value, "__module__", "") or "").partition(".")[0]
 
@@ -49,6 +50,19 @@ def referenced_names(code: CodeType) -> Iterator[str]:
             yield from referenced_names(constant)
 
 
+def imported_modules(code: CodeType) -> Iterator[str]:
+    """Yield the modules imported in a code object and its nested functions; relative names begin with a dot."""
+    instructions = list(dis.get_instructions(code))
+    for i, instruction in enumerate(instructions):
+        if instruction.opname == "IMPORT_NAME":
+            is_relative = instructions[i - 2].argval != 0
+            name = str(instruction.argval)
+            yield from (f".{name}",) if is_relative else {name, name.partition(".")[0]}
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from imported_modules(constant)
+
+
 def is_numba_function(value: object) -> bool:
     """Return True for functions compiled by Numba, which have the original function as `py_func`."""
     return package_of(type(value)) == "numba" and hasattr(value, "py_func")
@@ -60,7 +74,7 @@ def original_function(compiled: Any) -> FunctionType:
     return function
 
 
-def is_library_object(value: Any) -> bool:
+def is_library_object(value: object) -> bool:
     """Return True for functions, ufuncs and unchanged classes of libraries, which count as immutable."""
     known = _library_objects.get(id(value))
     if known is None:
@@ -74,12 +88,14 @@ def is_library_object(value: Any) -> bool:
     return len(attributes) == len(known[1]) and all(a is b for a, b in zip(attributes, known[1], strict=True))
 
 
-def _is_defined_by_library(value: Any) -> bool:
+def _is_defined_by_library(value: object) -> bool:
     if isinstance(value, FunctionType):
         return is_library_function(value)
     if isinstance(value, BuiltinFunctionType):
         return package_of(value) in LIBRARIES and (value.__self__ is None or isinstance(value.__self__, ModuleType))
     if isinstance(value, np.ufunc):
+        if value.__name__.endswith(" (vectorized)"):  # made of a Python function
+            return False
         special = sys.modules.get("scipy.special")
         return getattr(np, value.__name__, None) is value or getattr(special, value.__name__, None) is value
     if isinstance(value, type):
@@ -97,13 +113,20 @@ def _is_defined_by_library(value: Any) -> bool:
 
 #: Flag of classes that are created at run time.
 _HEAP_TYPE = 1 << 9
+#: Size of an attribute in `__slots__`, in bytes.
+_POINTER_SIZE = np.dtype(np.intp).itemsize
+
+
+def is_python_class(cls: type) -> bool:
+    """Return True for classes that are created at run time, such as those written in Python."""
+    return bool(cls.__flags__ & _HEAP_TYPE)
 
 
 def slot_names(cls: type) -> Iterator[str]:
     """Yield the names of attributes in `__slots__` of a class and its bases."""
     for base in cls.__mro__[:-1]:
         for name, attribute in vars(base).items():
-            if type(attribute) is MemberDescriptorType and base.__flags__ & _HEAP_TYPE:
+            if type(attribute) is MemberDescriptorType and is_python_class(base):
                 yield name
 
 
@@ -111,3 +134,9 @@ def attributes_of(value: object) -> dict[str, Any]:
     """Return the attributes of an object by name: those in `__dict__` and in `__slots__`."""
     slots = {name: getattr(value, name) for name in slot_names(type(value)) if hasattr(value, name)}
     return {**getattr(value, "__dict__", {}), **slots}
+
+
+def has_hidden_content(cls: type) -> bool:
+    """Return True if objects have content other than in `__dict__` and `__slots__`, as those of extension modules."""
+    n_pointers = sum(1 for _ in slot_names(cls)) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0)
+    return bool(cls.__basicsize__ - _POINTER_SIZE * n_pointers > object.__basicsize__ or cls.__itemsize__)

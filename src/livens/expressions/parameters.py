@@ -200,7 +200,7 @@ class ParameterTable:
     def names(self) -> tuple[str, ...]:
         return tuple(self.entries)
 
-    def vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
+    def vector(self, changes: Mapping[str, object] | None = None) -> np.ndarray:
         """Return the parameter vector with changed values; names and shapes must match."""
         vector = self._values.copy()
         for name, value in (changes or {}).items():

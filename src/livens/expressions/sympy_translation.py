@@ -32,7 +32,7 @@ def sympy_module() -> Any:
 
 
 # -- from SymPy --------------------------------------------------------------------------------------------------------
-def from_sympy_expressions(expressions: Sequence[Any], values: Mapping[Any, Any]) -> list[Any]:
+def from_sympy_expressions(expressions: Sequence[object], values: Mapping[object, object]) -> list[Any]:
     """Return SymPy expressions as Scalars and numbers; `values` contains the value of every symbol.
 
     Common subexpressions are evaluated once. Coordinates and rates are replaced by plain symbols before: otherwise
@@ -84,7 +84,7 @@ def _evaluate(expression: Any, known: dict[Any, Any]) -> Any:
     if expression.is_Number or expression.is_NumberSymbol:
         return float(expression)
 
-    def evaluate(part: Any) -> Any:
+    def evaluate(part: object) -> Any:
         return _evaluate(part, known)
 
     if expression.is_Mul:
@@ -124,7 +124,7 @@ def _power(base: Any, exponent: Any, evaluate: Callable[[Any], Any]) -> Any:
 
 
 # -- to SymPy ----------------------------------------------------------------------------------------------------------
-def to_sympy_expressions(function: ca.Function, inputs: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def to_sympy_expressions(function: ca.Function, inputs: Sequence[Sequence[object]]) -> list[list[Any]]:
     """Return the outputs of a CasADi function as SymPy expressions of the inputs."""
     return interpret(function, inputs, _constant, _apply)
 

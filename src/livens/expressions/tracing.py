@@ -51,7 +51,7 @@ class FunctionTracer:
         """Return numbers, or a function of some of `allowed`, as an expression. None in `shape` is any size."""
         return self.check_shape(role, self.trace(role, value, allowed), shape)
 
-    def trace(self, role: str, value: Any, allowed: Collection[str] | None = None, **extra_symbols: object) -> Any:
+    def trace(self, role: str, value: object, allowed: Collection[str] | None = None, **extra_symbols: object) -> Any:
         """Return the value of a traced function, or numbers unchanged. Keyword arguments are additional symbols."""
         if not callable(value):
             return value
@@ -116,7 +116,7 @@ def argument_names(role: str, function: ModelFunction, context: str, allowed: Co
     return names
 
 
-def call_with_symbols(function: ModelFunction, *positional: Any, **named: Any) -> Any:
+def call_with_symbols(function: ModelFunction, *positional: object, **named: object) -> Any:
     """Return the value of a user function for symbols; functions that need numbers are traced by `trace_numpy`."""
     try:
         return function(*positional, **named)
@@ -172,7 +172,7 @@ def _shape_text(shape: tuple[int | None, ...]) -> str:
     return f"an array of shape ({sizes}{',' if len(shape) == 1 else ''})"
 
 
-def _flatten(value: Any) -> list[Any] | None:
+def _flatten(value: object) -> list[Any] | None:
     if isinstance(value, (m.Scalar, int, float, np.integer, np.floating)):
         return [value]
     if not isinstance(value, (list, tuple, np.ndarray)):

@@ -127,7 +127,7 @@ class RunRequest:
         return "# run it with: livens run FILE.yaml\n" + yaml.safe_dump(content, sort_keys=False)
 
 
-def _check_options(problem: str, options: Mapping[Any, Any]) -> dict[str, Any]:
+def _check_options(problem: str, options: Mapping[object, object]) -> dict[str, Any]:
     """Return the checked options; integer options are limited, because the model is built before the run."""
     checked = {}
     for name, value in options.items():

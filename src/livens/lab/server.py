@@ -113,7 +113,7 @@ class Lab:
         return TokenAuth(inner, self.token, self.port)
 
     @contextlib.asynccontextmanager
-    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
+    async def _lifespan(self, app: object) -> AsyncIterator[None]:
         self._jobs = JobQueue(self.folder, self._timeout)
         try:
             yield

@@ -31,7 +31,7 @@ def run_worker(pipe: Connection, folder: str, timeout: float) -> None:
                 continue
             number, request, output_folder = job
 
-            def send(message_type: str, content: Any = None) -> None:
+            def send(message_type: str, content: object = None) -> None:
                 pipe.send((message_type, (number, content)))
 
             try:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, abbreviate
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.state_layout import Layout
 from livens.expressions.tracing import ModelFunction
@@ -135,7 +135,7 @@ class Model:
         """Length of the parameter vector."""
         return self.parameter_table.size
 
-    def parameter_vector(self, changes: Mapping[str, Any] | None = None) -> np.ndarray:
+    def parameter_vector(self, changes: Mapping[str, object] | None = None) -> np.ndarray:
         """Return the parameter vector of the compiled step.
 
         Parameters
@@ -149,6 +149,17 @@ class Model:
             Parameter vector k.
         """
         return self.parameter_table.vector(changes)
+
+    def check_parameters(self, changes: Mapping[str, object], k: np.ndarray) -> None:
+        """Raise `InputError` if changed parameters are invalid, such as a negative mass.
+
+        Parameters
+        ----------
+        changes : mapping of str to array_like
+            Changed parameters by name.
+        k : ndarray of shape (parameter_count,) or (n_members, parameter_count)
+            Parameter vectors with these changes.
+        """
 
     def stored_parameters(self, changed: Collection[str], k: np.ndarray) -> dict[str, Any]:
         """Return the parameter values that are stored in a result file.
@@ -182,7 +193,7 @@ class Model:
         raise NotImplementedError
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         """Return the consistent, complete initial state of a run.
 
@@ -298,6 +309,16 @@ class Model:
         """
         return None
 
+    def energy_round_off_sums(self) -> Any:
+        """Return the terms of `energy_round_off_terms` as sums over elements.
+
+        Returns
+        -------
+        livens.models.element_sums.ElementSums or None
+            None if single expressions are used.
+        """
+        return None
+
     def velocity_expression(self) -> Expr:
         """Return the velocity expression that scales constraints at velocity level; empty if there is none.
 
@@ -340,13 +361,13 @@ class Model:
         return html.definition_table(
             {
                 "model": self.type_label,
-                "coordinates": f"{len(self.coordinates)}: {html.abbreviate(self.coordinates)}",
-                "bodies": html.abbreviate(list(self.bodies)),
-                "constraints": f"{len(self.constraint_names)}: {html.abbreviate(self.constraint_names)}"
+                "coordinates": f"{len(self.coordinates)}: {abbreviate(self.coordinates)}",
+                "bodies": abbreviate(list(self.bodies)),
+                "constraints": f"{len(self.constraint_names)}: {abbreviate(self.constraint_names)}"
                 if self.constraint_names
                 else "",
-                "algebraic variables": html.abbreviate(self.algebraic_names),
-                "parameters": html.abbreviate(parameters),
+                "algebraic variables": abbreviate(self.algebraic_names),
+                "parameters": abbreviate(parameters),
                 "default scheme": self.default_scheme,
             }
         )
@@ -444,7 +465,7 @@ class Model:
         names = self.coordinates, self.constraint_names, self.algebraic_names, tuple(self.symmetries)
         return sha256_of([class_name, names, self.parameter_table.rows, *data])
 
-    def fingerprint_data(self) -> Sequence[Any] | None:
+    def fingerprint_data(self) -> Sequence[object] | None:
         """Return the fingerprint data other than names and parameters: serialized functions, numbers, strings.
 
         Returns
@@ -464,7 +485,7 @@ def energy_term_scale(energy: Expr, state: Expr) -> Expr:
     return ca.fmax(ca.fabs(energy), terms)
 
 
-def sha256_of(parts: Any) -> str:
+def sha256_of(parts: object) -> str:
     """Return the SHA-256 hash of nested tuples and lists of strings and numbers."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -476,7 +497,7 @@ def serialize_expressions(inputs: Sequence[Expr], outputs: Sequence[Any]) -> str
     return text
 
 
-def check_initial_value_names(initial_values: Mapping[str, Any], names: tuple[str, ...], model_type: str) -> None:
+def check_initial_value_names(initial_values: Mapping[str, object], names: tuple[str, ...], model_type: str) -> None:
     """Raise InputError for initial values that a model type does not have."""
     for name, value in initial_values.items():
         if value is not None and name not in names:

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.tracing import FunctionTracer, ModelFunction
@@ -22,6 +22,7 @@ from livens.validation import check_choice, check_vector
 FORMULATIONS = ("index-3", "index-2", "ggl")
 
 
+@explain_call_errors
 class ConstrainedHamiltonian(DescriptorModel):
     """Constrained Hamiltonian system for any energy H(q, p), as a DAE.
 
@@ -78,7 +79,7 @@ class ConstrainedHamiltonian(DescriptorModel):
         constraints: ModelFunction,
         forces: ModelFunction | None = None,
         formulation: str = "index-3",
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
     ) -> None:
         self.formulation = check_choice("formulation", formulation, FORMULATIONS)
         self.coordinate_names = parse_names("coordinates", coordinates, "q")
@@ -176,7 +177,7 @@ class ConstrainedHamiltonian(DescriptorModel):
         return {"q0": values["x"][:n_q], "p0": values["x"][n_q:]}
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         """Return the initial state for q0 and p0; the multipliers are computed."""
         check_initial_value_names(initial_values, ("q0", "p0"), "Hamiltonian system with constraints")
@@ -194,7 +195,7 @@ class ConstrainedHamiltonian(DescriptorModel):
     def equation_label(self, i: int) -> str:
         return f"constraint {(i - self.n) % self.m}" if i >= self.n else f"equation {i} (of '{self.coordinates[i]}')"
 
-    def fingerprint_data(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[object]:
         return self.formulation, *super().fingerprint_data()
 
     def __repr__(self) -> str:

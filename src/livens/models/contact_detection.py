@@ -94,6 +94,7 @@ class DetectedContacts(ExternalForce):
     """Detected contacts of a system as one expensive external force."""
 
     depends_on_velocity = True
+    evaluates_within_steps = False
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class DetectedContacts(ExternalForce):
         self.address, self.function = 0, None  # evaluated by dedicated code of the engine
         self.n_energy_terms = len(ENERGY_TERMS) * len(self.groups)
 
-    def fingerprint_data(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[object]:
         """Return the fingerprint data: everything the step equations depend on."""
         hasher = hashlib.sha256()
         for group in self.groups:

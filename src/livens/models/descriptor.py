@@ -135,7 +135,7 @@ class DescriptorModel(Model):
         return {f"{name}0": values[name] for name in ("x", "y") if name in values}
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         """Return the initial state for x0, for models without algebraic variables."""
         check_initial_value_names(initial_values, ("x0",), self.type_label)
@@ -247,7 +247,7 @@ class DescriptorModel(Model):
         probe = Probe([d.x, d.t, d.k], seed=7, fixed={2: k})
         return probe.is_zero(ca.sum1(terms), 1 + ca.sum1(ca.fabs(terms)), 1e-10) is True
 
-    def fingerprint_data(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[object]:
         d = self.descriptor
         symbols = ("x", "xdot", "t", "k")
         terms = {name: term for name, term in vars(d).items() if name not in symbols and term is not None}

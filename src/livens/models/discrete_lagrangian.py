@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError, suggestion
+from livens.errors import InputError, ModelError, explain_call_errors, suggestion
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.probe import Probe
@@ -24,21 +23,28 @@ from livens.models.base import (
     check_initial_value_names,
     serialize_expressions,
 )
+from livens.models.initialization.gauss_newton import gauss_newton, inconsistent_values_error
 from livens.models.symmetry import is_linear_generator, trace_generator
 from livens.scene.scene import Visual, default_visuals
 from livens.types import Expr, ModelFunction
 from livens.validation import check_vector
 
+#: Largest residual of the constraints at consistent initial values, in their units.
+_CONSISTENCY_TOLERANCE = 1e-10
 
+
+@explain_call_errors
 class DiscreteLagrangian(Model):
     """Discrete Lagrangian ``L_d(q0, q1, h)``, an approximation of the action of one step (Modin 2009, 2.6.4).
 
     The discrete Euler-Lagrange equations are::
 
-        p0 = -D_1 L_d(q0, q1, h)        p1 = D_2 L_d(q0, q1, h)        E_d = -dL_d/dh
+        p0 = -D_1 L_d(q0, q1, h) - f_d^- + h G(q0)^T lam        E_d = -dL_d/dh
+        p1 =  D_2 L_d(q0, q1, h) + f_d^+                        0 = g(q1)
 
-    The discrete Euler-Lagrange equations define a symplectic step of (q, p) for every L_d. The motion has the order r
-    if ``L_d`` agrees with the action of the exact motion up to ``O(h^(r+1))``.
+    with ``G = Dg``. They define a step of (q, p) that is symplectic for every L_d without discrete forces ``f_d``. The
+    motion has the order r if ``L_d`` agrees with the action of the exact motion up to ``O(h^(r+1))``, and the discrete
+    forces with the impulses of the forces. With constraints, momenta that differ by ``G(q)^T lam`` are equivalent.
 
     Parameters
     ----------
@@ -46,6 +52,11 @@ class DiscreteLagrangian(Model):
         Names of the coordinates, or their number.
     lagrangian : callable
         Discrete Lagrangian, a function of any of ``q0 q1 h t k`` with the time t at the beginning of the step.
+    forces : callable, optional
+        Discrete forces of the Lagrange-d'Alembert principle, a function of any of ``q0 q1 h t k`` that returns
+        ``[f_minus, f_plus]``: the impulses of the forces in the step that belong to q0 and to q1.
+    constraints : callable, optional
+        Position constraints: a function of ``q k`` that returns a list of independent residuals.
     parameters : mapping, optional
         Parameter values by name, available to functions as ``k``.
     symmetries : mapping of str to callable, optional
@@ -84,7 +95,9 @@ class DiscreteLagrangian(Model):
         coordinates: Names,
         *,
         lagrangian: ModelFunction,
-        parameters: Mapping[str, Any] | None = None,
+        forces: ModelFunction | None = None,
+        constraints: ModelFunction | None = None,
+        parameters: Mapping[str, object] | None = None,
         symmetries: Mapping[str, ModelFunction] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
@@ -102,6 +115,20 @@ class DiscreteLagrangian(Model):
         self.Ld = trace.check_shape(
             "lagrangian", trace.trace("lagrangian", lagrangian, ("q0", "q1", "h", "t", "k")), ()
         )
+        #: Impulses f_d^- and f_d^+ of the discrete forces.
+        self.impulses = ca.SX.zeros(n), ca.SX.zeros(n)
+        self.has_forces = forces is not None
+        if forces is not None:
+            values = trace.check_shape("forces", trace.trace("forces", forces, ("q0", "q1", "h", "t", "k")), (2, n))
+            self.impulses = ca.densify(values[0, :].T), ca.densify(values[1, :].T)
+        self.q = ca.SX.sym("q", n)
+        self.g = ca.SX(0, 1)
+        if constraints is not None:
+            at_position = FunctionTracer({"q": self.q, "k": namespace})
+            self.g = ca.densify(
+                at_position.as_column("constraints", at_position.trace("constraints", constraints, "qk"))
+            )
+        self.m = int(self.g.numel())
         if symmetries is not None and not isinstance(symmetries, Mapping):
             raise ModelError(f"symmetries must map names to functions, got {symmetries!r}")
         self.symmetries = {name: trace_generator(name, f, n) for name, f in (symmetries or {}).items()}
@@ -112,27 +139,61 @@ class DiscreteLagrangian(Model):
 
     @functools.cached_property
     def action(self) -> ca.Function:
-        """Momenta at both ends and discrete energy: a CasADi function of (q0, q1, h, t, k)."""
-        outputs = [-ca.gradient(self.Ld, self.q0), ca.gradient(self.Ld, self.q1), -ca.gradient(self.Ld, self.h)]
+        """Momenta at both ends, discrete energy and work of the forces: a CasADi function of (q0, q1, h, t, k)."""
+        before, after = self.impulses
+        outputs = [
+            -ca.gradient(self.Ld, self.q0) - before,
+            ca.gradient(self.Ld, self.q1) + after,
+            -ca.gradient(self.Ld, self.h),
+            ca.dot(before + after, self.q1 - self.q0) / self.h,
+        ]
         arguments = [self.q0, self.q1, self.h, self.t, self.k]
         return ca.Function("action", arguments, [ca.densify(output) for output in outputs])
+
+    @functools.cached_property
+    def constraint(self) -> ca.Function:
+        """Position constraints and their Jacobian: a CasADi function of (q, k)."""
+        return ca.Function("constraint", [self.q, self.k], [self.g, ca.densify(ca.jacobian(self.g, self.q))])
 
     # -- interface to a run -------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
-        return Layout(q=self.n, v=self.n, p=self.n, discrete_energy=1)
+        parts = Layout(q=self.n, v=self.n, p=self.n, discrete_energy=1)
+        parts = parts.extended(multipliers=self.m) if self.m else parts
+        return parts.extended(supplied_energy=1, dissipated_energy=1) if self.has_forces else parts
 
     @functools.cached_property
     def view(self) -> SymbolicState:
         return DiscreteLagrangianSymbols(self)
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         """Return the initial state for q0 and p0; velocity and discrete energy are those of the first step."""
         check_initial_value_names(initial_values, ("q0", "p0"), "discrete Lagrangian")
         q, p = (check_vector(name, initial_values.get(name), self.coordinates, "coordinate") for name in ("q0", "p0"))
+        if self.m:
+            q = self._consistent_position(q, k, project)
         return InitialState(t0, {"q": q, "v": np.zeros(self.n), "p": p, "discrete_energy": np.zeros(1)})
+
+    def _consistent_position(self, q: np.ndarray, k: np.ndarray, project: bool) -> np.ndarray:
+        """Return q if it satisfies the constraints, or the position nearby if `project`; raise InputError otherwise."""
+
+        def correction(x: np.ndarray) -> np.ndarray:
+            g, G = (np.array(part) for part in self.constraint(x, k))
+            return np.asarray(np.linalg.lstsq(G, g.ravel(), rcond=None)[0])
+
+        residual = float(np.abs(np.array(self.constraint(q, k)[0])).max())
+        if residual <= _CONSISTENCY_TOLERANCE:
+            return q
+        nearby, converged = gauss_newton(correction, q)
+        if project and converged:
+            return nearby
+        raise inconsistent_values_error(
+            f"inconsistent initial values: a constraint is violated by {residual:.3g}",
+            [f"q0 of '{name}'" for name in self.coordinates],
+            nearby if converged else None,
+        )
 
     def initial_values_from(self, values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {f"{name}0": values[name] for name in ("q", "p")}
@@ -168,16 +229,23 @@ class DiscreteLagrangian(Model):
 
     @functools.cached_property
     def conservative(self) -> bool:
-        return self.autonomous
+        return self.autonomous and not self.has_forces
+
+    def monitored_constraints(self) -> tuple[Expr, Expr]:
+        g = ca.Function("g", [self.q, self.k], [self.g])(self.view.symbols["q"], self.k)
+        return (g if self.m else ca.SX(0, 1)), ca.SX(0, 1)
 
     def is_invariant(self, name: str, k: np.ndarray) -> bool:
-        """Return whether the discrete Lagrangian is invariant under the generators of a momentum map."""
-        xi = self.symmetries[name]
-        rates = [
-            ca.jtimes(self.Ld, self.q0, xi(self.q0)[:, i]) + ca.jtimes(self.Ld, self.q1, xi(self.q1)[:, i])
-            for i in range(xi.size2_out(0))
-        ]
-        probe = Probe([self.q0, self.q1, self.h, self.t, self.k], seed=8, fixed={4: k})
+        """Return whether a momentum map is conserved: by the discrete Lagrangian, the forces and the constraints."""
+        xi, (before, after) = self.symmetries[name], self.impulses
+        G = ca.jacobian(self.g, self.q)
+        rates = []
+        for i in range(xi.size2_out(0)):
+            at_start, at_end = xi(self.q0)[:, i], xi(self.q1)[:, i]
+            rates.append(ca.jtimes(self.Ld, self.q0, at_start) + ca.jtimes(self.Ld, self.q1, at_end))
+            rates.append(ca.dot(before, at_start) + ca.dot(after, at_end))
+            rates.append(G @ xi(self.q)[:, i])
+        probe = Probe([self.q0, self.q1, self.h, self.t, self.k, self.q], seed=8, fixed={4: k})
         return probe.is_zero(ca.vertcat(*rates), 1 + ca.fabs(self.Ld), 1e-10) is True
 
     def is_guaranteed_by(self, scheme: ConservationGuarantees | None, name: str, k: np.ndarray | None = None) -> bool:
@@ -191,9 +259,11 @@ class DiscreteLagrangian(Model):
             return default_visuals(self.coordinates)
         return [Visual(self._visual, range(self.n), self.model_parameters.unpack(k[: self.model_parameters.size]))]
 
-    def fingerprint_data(self) -> Sequence[Any]:
-        arguments = [self.q0, self.q1, self.h, self.t, self.k]
-        return serialize_expressions(arguments, [self.Ld]), [g.serialize() for g in self.symmetries.values()]
+    def fingerprint_data(self) -> Sequence[object]:
+        arguments = [self.q0, self.q1, self.h, self.t, self.k, self.q]
+        return serialize_expressions(arguments, [self.Ld, *self.impulses, self.g]), [
+            g.serialize() for g in self.symmetries.values()
+        ]
 
     def __repr__(self) -> str:
         return f"<livens.DiscreteLagrangian: coordinates {' '.join(self.coordinates)}>"
@@ -211,10 +281,12 @@ class DiscreteLagrangianSymbols(SymbolicState):
     def observable(self, name: str) -> Expr:
         if name == "discrete_energy":
             return self.symbols[name]
+        if name == "constraint" and self._model.m:
+            return self._model.monitored_constraints()[0]
         if name in self._model.symmetries:
             return self._model.symmetries[name](self.symbols["q"]).T @ self.symbols["p"]
         raise InputError(f"unknown observable '{name}'{suggestion(str(name), self.observable_names)}")
 
     @property
     def observable_names(self) -> tuple[str, ...]:
-        return ("discrete_energy", *self._model.symmetries)
+        return ("discrete_energy", *(("constraint",) if self._model.m else ()), *self._model.symmetries)

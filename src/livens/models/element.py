@@ -35,6 +35,7 @@ class InvariantForm:
     energy: ModelFunction
 
 
+@explain_call_errors
 def of_invariants(invariants: ModelFunction, energy: ModelFunction) -> InvariantForm:
     """Define an energy, or forces, as a function of invariants that are at most quadratic in (q, v).
 

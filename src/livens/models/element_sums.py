@@ -17,6 +17,7 @@ import numpy as np
 from livens.expressions.parameters import Parameters
 from livens.models.element import ElementType
 from livens.models.element_groups import ElementGroup
+from livens.models.energy_round_off import energy_round_off_terms
 from livens.models.symmetry import is_linear_generator
 from livens.models.system import System
 from livens.types import Expr
@@ -319,3 +320,14 @@ def roundoff_sums(system: System, names: Sequence[str]) -> tuple[ElementSums, li
             )
         slices.append(slice(first_column, len(reductions)))
     return element_sums(system, reductions), slices
+
+
+def energy_round_off_sums(system: System) -> ElementSums:
+    """Return `energy_round_off_terms` as sums over elements."""
+
+    def term(index: int) -> ElementExpression:
+        return lambda e: energy_round_off_terms(
+            ca.SX(e.element_type.T), ca.SX(e.element_type.V), e.element_type.q, e.element_type.v
+        )[index]
+
+    return element_sums(system, [Reduction(term(index)) for index in range(4)])

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError, suggestion
+from livens.errors import InputError, ModelError, explain_call_errors, suggestion
 from livens.expressions.evaluate import Evaluator
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters
@@ -20,6 +20,7 @@ from livens.types import Expr
 from livens.validation import all_finite, check_vector
 
 
+@explain_call_errors
 class FirstOrder(DescriptorModel):
     """First-order system ``E x' = f(t, x, y)``, ``0 = g(t, x, y)``: an ODE or a semi-explicit DAE.
 
@@ -78,7 +79,7 @@ class FirstOrder(DescriptorModel):
         constraints: ModelFunction | None = None,
         mass: Any = None,
         invariants: Mapping[str, ModelFunction] | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         visual: ModelFunction | None = None,
         partition: Names = (),
     ) -> None:
@@ -112,7 +113,7 @@ class FirstOrder(DescriptorModel):
         self.E = ca.SX.eye(self.n) if mass is None else trace("mass", mass, (self.n, self.n), allowed)
         self.symmetries = {name: trace(name, function, (), allowed) for name, function in (invariants or {}).items()}
 
-    def _partition_indices(self, partition: Any) -> tuple[int, ...]:
+    def _partition_indices(self, partition: object) -> tuple[int, ...]:
         """Return the indices of the states in the second part."""
         names = (
             partition.split()
@@ -130,7 +131,7 @@ class FirstOrder(DescriptorModel):
             raise InputError("partition names all states: then there is no first part")
         return tuple(i for i, name in enumerate(self.coordinates) if name in names)
 
-    def fingerprint_data(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[object]:
         return (*super().fingerprint_data(), *((self.partition,) if self.partition else ()))
 
     @functools.cached_property
@@ -151,7 +152,7 @@ class FirstOrder(DescriptorModel):
         return self.g, ca.SX(0, 1)
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         check_initial_value_names(initial_values, ("x0", "y0") if self.m else ("x0",), "system of first order")
         x = check_vector("x0", initial_values.get("x0"), self.coordinates, "state")

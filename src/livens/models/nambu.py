@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.probe import Probe
@@ -20,6 +20,7 @@ from livens.types import Expr
 from livens.validation import check_vector
 
 
+@explain_call_errors
 class Nambu(DescriptorModel):
     """Nambu system with n - 1 Hamiltonians on an n-dimensional state space.
 
@@ -75,7 +76,7 @@ class Nambu(DescriptorModel):
         *,
         hamiltonians: Sequence[ModelFunction] | Mapping[str, ModelFunction],
         casimirs: Sequence[ModelFunction] | Mapping[str, ModelFunction] = (),
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
         self.visual = visual
@@ -115,7 +116,7 @@ class Nambu(DescriptorModel):
         return self.symmetries
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         check_initial_value_names(initial_values, ("x0",), "Nambu system")
         x = check_vector("x0", initial_values.get("x0"), self.coordinates, "state")
@@ -209,7 +210,7 @@ class Nambu(DescriptorModel):
         """
         return ca.Function("f", [self.x, self.k], [expression])
 
-    def evaluate(self, x: Any, **changes: Any) -> np.ndarray:
+    def evaluate(self, x: object, **changes: object) -> np.ndarray:
         """Return the value of the vector field ``x'`` in a state.
 
         Parameters
@@ -291,7 +292,7 @@ class Nambu(DescriptorModel):
         return f"<livens.Nambu: states {' '.join(self.coordinates)}>"
 
 
-def _named_functions(role: str, functions: Any, prefix: str) -> dict[str, ModelFunction]:
+def _named_functions(role: str, functions: object, prefix: str) -> dict[str, ModelFunction]:
     """Return functions by name, with numbered names for a list."""
     if isinstance(functions, Mapping):
         named = dict(functions)

@@ -35,7 +35,7 @@ class NumericAssembly:
     """Numeric assembly of a system: the kernels of each element type, evaluated for all elements of the type."""
 
     def __init__(self, system: System, t: float, k: np.ndarray) -> None:
-        self.system, self._t, self._k = system, t, k
+        self.system, self.t, self.k = system, t, k
         self._batch_evaluators: dict[tuple[int, str], BatchEvaluator] = {}
 
     def _evaluate(self, group_index: int, name: str, q: np.ndarray, v: np.ndarray | None) -> list[np.ndarray]:
@@ -44,7 +44,7 @@ class NumericAssembly:
             self._batch_evaluators[group_index, name] = BatchEvaluator(_kernel(group.element_type, name), group.count)
         dofs = group.coordinates
         return self._batch_evaluators[group_index, name](
-            q[dofs], 0.0 if v is None else v[dofs], self._t, self._k[group.parameters]
+            q[dofs], 0.0 if v is None else v[dofs], self.t, self.k[group.parameters]
         )
 
     # -- position level -----------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class NumericAssembly:
             g_dot[group.constraints] = self._evaluate(group_index, "rate", q, v)[0]
         return g_dot
 
-    def min_norm_solve(self, G: Any, r: np.ndarray) -> np.ndarray:
+    def min_norm_solve(self, G: object, r: np.ndarray) -> np.ndarray:
         """Return the minimum-norm solution of ``G x = r``, in the least-squares sense if there is none."""
         from livens.models.initialization.sparse_linalg import (
             SparseConstraintJacobian,  # SciPy's sparse matrices take long to import

@@ -28,7 +28,7 @@ def trace_observable(model: Model, function: ModelFunction) -> tuple[Any, tuple[
         raise InputError(f"the observable must return a number or an array of numbers, got {value!r}") from None
 
 
-def output_expression(model: Model, output: str | ModelFunction, multipliers: Any) -> Any:
+def output_expression(model: Model, output: str | ModelFunction, multipliers: object) -> Any:
     """Return an output in the symbols of `model.view`: a coordinate, a named output, an observable or a function."""
     view: Any = model.view
     if callable(output):

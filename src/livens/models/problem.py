@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from livens.errors import abbreviate, explain_call_errors
 from livens.scene import html
 from livens.scene.scene import Scene
 from livens.scene.sketch import svg
 
 
+@explain_call_errors
 @dataclass(frozen=True, eq=False)
 class Problem:
     """Model with initial values and default settings of a run.
@@ -81,7 +83,7 @@ class Problem:
         """Return the summary and the picture of the initial configuration for notebooks."""
         model = self.model
         initial_values = {name: value for name, value in self.start_values.items() if value is not None}
-        coordinates = f"{len(model.coordinates)} coordinates: {html.abbreviate(model.coordinates, 8)}"
+        coordinates = f"{len(model.coordinates)} coordinates: {abbreviate(model.coordinates, 8)}"
         table = html.definition_table(
             {
                 "problem": self.name,
@@ -89,7 +91,7 @@ class Problem:
                 "default run": f"{self.scheme}, h = {self.h:g}, t = {self.t0:g} to {self.t_end:g}",
                 "options": ", ".join(f"{name}={html.escape(value)}" for name, value in self.factory_options.items()),
                 "initial values": "; ".join(
-                    f"{name} = {html.abbreviate([f'{x:.4g}' for x in np.ravel(value)], 8)}"
+                    f"{name} = {abbreviate([f'{x:.4g}' for x in np.ravel(value)], 8)}"
                     for name, value in initial_values.items()
                 ),
             }

@@ -30,8 +30,10 @@ def has_elementwise_symmetry(system: System, name: str, k: np.ndarray) -> bool |
     generators = _generators(system, name)
     if generators is None:
         return None
-    groups = [_GroupCheck(group, generators, k) for group in system.element_groups]
-    # first one element of each type: cheap, and nearly always sufficient to reject
+    # first one element of each type: cheap, and nearly always sufficient to reject; weights and forces break most
+    # symmetries, and are checked before joints and bodies
+    ordered = sorted(system.element_groups, key=lambda g: (g.element_type.m > 0, not g.element_type.T.is_zero()))
+    groups = [_GroupCheck(group, generators, k) for group in ordered]
     return all(group.first_element() for group in groups) and all(group.sample() for group in groups)
 
 

@@ -36,7 +36,7 @@ class StateSwitches:
     def __len__(self) -> int:
         return len(self._functions)
 
-    def expressions(self, symbols: Mapping[str, Any], t: Any, k: Any) -> Any:
+    def expressions(self, symbols: Mapping[str, object], t: object, k: object) -> Any:
         """Return the switching functions as a column of expressions.
 
         Parameters
@@ -53,7 +53,7 @@ class StateSwitches:
         """
         return self._column(self._functions, symbols, t, k)
 
-    def forces(self, symbols: Mapping[str, Any], t: Any, k: Any) -> Any:
+    def forces(self, symbols: Mapping[str, object], t: object, k: object) -> Any:
         """Return the forces or rates that are switched as a column of expressions.
 
         Parameters

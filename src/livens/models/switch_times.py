@@ -49,7 +49,7 @@ def switch_times(model: Model, k: np.ndarray, begin: float, end: float) -> np.nd
 
 
 @functools.lru_cache(maxsize=256)
-def _search_times(model: Any, parameters: bytes, begin: float, end: float) -> np.ndarray:
+def _search_times(model: object, parameters: bytes, begin: float, end: float) -> np.ndarray:
     """Search for the switch times; equal runs are searched once."""
     values, time_blocks = np.frombuffer(parameters), [np.zeros(0)]
     for function, dofs in _functions_of_time(model):

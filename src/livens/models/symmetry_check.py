@@ -21,6 +21,8 @@ def has_symmetry(system: System, name: str, parameters: np.ndarray | None = None
     rotates with them). The states are therefore projected onto the constraints; states where the projection fails do
     not test the constraints. Large systems are checked element by element.
     """
+    if system.external_force is not None and system.external_force.evaluates_within_steps:
+        return False  # a compiled force is not known; contacts act in pairs
     k = system.parameter_vector() if parameters is None else parameters
     if system.uses_sparse_path:
         elementwise = has_elementwise_symmetry(system, name, k)

@@ -26,16 +26,16 @@ MAX_SHOWN_COORDINATES = 6
 
 @explain_call_errors
 def from_sympy(
-    source: Any,
-    coordinates: Sequence[Any] | None = None,
+    source: object,
+    coordinates: Sequence[object] | None = None,
     *,
-    constraints: Sequence[Any] = (),
-    velocity_constraints: Sequence[Any] = (),
-    forces: Sequence[Any] | None = None,
-    dissipation: Any = None,
-    parameters: Mapping[Any, float] | None = None,
-    specified: Mapping[Any, ModelFunction] | None = None,
-    invariants: Mapping[str, Any] | None = None,
+    constraints: Sequence[object] = (),
+    velocity_constraints: Sequence[object] = (),
+    forces: Sequence[object] | None = None,
+    dissipation: object = None,
+    parameters: Mapping[object, float] | None = None,
+    specified: Mapping[object, ModelFunction] | None = None,
+    invariants: Mapping[str, object] | None = None,
 ) -> System | FirstOrder:
     """Return a model of SymPy as a model of livens.
 
@@ -125,7 +125,7 @@ def _time() -> Any:
     return sympy_module().physics.mechanics.dynamicsymbols._t
 
 
-def _expression(name: str, value: Any) -> Any:
+def _expression(name: str, value: object) -> Any:
     """Return a scalar expression of SymPy, evaluated; `name` is its label in the error message."""
     sp = sympy_module()
     try:
@@ -137,7 +137,7 @@ def _expression(name: str, value: Any) -> Any:
     return expression.doit()
 
 
-def _name(symbol: Any) -> str:
+def _name(symbol: object) -> str:
     """Return the name of a symbol or function as a Python identifier."""
     text = str(symbol.func if isinstance(symbol, sympy_module().core.function.AppliedUndef) else symbol)
     name = re.sub(r"\W+", "_", re.sub(r"[{}\\^]", "", text)).strip("_")
@@ -171,14 +171,14 @@ class _SymbolValues:
 
 
 def _from_energies(
-    energies: Any,
-    coordinates: list[Any],
-    constraints: Sequence[Any],
-    velocity_constraints: Sequence[Any],
-    forces: Sequence[Any] | None,
-    dissipation: Any,
-    parameters: Mapping[Any, float] | None,
-    specified: Mapping[Any, ModelFunction] | None,
+    energies: object,
+    coordinates: list[object],
+    constraints: Sequence[object],
+    velocity_constraints: Sequence[object],
+    forces: Sequence[object] | None,
+    dissipation: object,
+    parameters: Mapping[object, float] | None,
+    specified: Mapping[object, ModelFunction] | None,
 ) -> System:
     from livens.models.system import System
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -23,6 +23,7 @@ from livens.models.element_groups import ElementGroup, group_elements
 from livens.models.external_force import ExternalForce
 from livens.models.guarded_event import GuardedEvent
 from livens.models.input_entry import InputEntry
+from livens.models.mass_signs import MassSigns
 from livens.models.quantity import Quantity
 from livens.models.symmetry import keeps_momentum, trace_generator
 from livens.models.system_properties import SystemProperties
@@ -90,7 +91,8 @@ class System(SystemProperties, Model):
         Function of ``q t k`` that returns shapes (see `livens.shapes`), drawn in addition to the visuals of the
         elements. Visuals do not influence the motion.
     external_force : ExternalForce, optional
-        Compiled force on all coordinates, for schemes that treat expensive forces explicitly.
+        Compiled force on all coordinates: expensive for split-force schemes such as `semi-explicit:0.5,0.5`, applied at
+        the midpoint by `lie-em`, `livens-em` and `livens-midpoint`.
 
     Raises
     ------
@@ -117,8 +119,7 @@ class System(SystemProperties, Model):
     """
 
     type_label = "System"
-    #: Compiled external force on all coordinates, treated as expensive.
-    external_force: ExternalForce | None = None
+    _external_force: ExternalForce | None = None
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class System(SystemProperties, Model):
         dissipation: ModelFunction | None = None,
         forces: ModelFunction | None = None,
         velocity_constraints: ModelFunction | AngleRateConstraint | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         elements: Sequence[Element] | None = None,
         symmetries: Mapping[str, ModelFunction] | None = None,
         constraint_names: Sequence[str] | None = None,
@@ -202,6 +203,8 @@ class System(SystemProperties, Model):
         self.redundancy_policy = "error"
         #: Pairs of bounding spheres of bodies in contact, checked for tunnelling during a run.
         self.swept_pairs: tuple[Any, ...] = ()
+        #: Coordinate and velocity constraint of every state of a controller or an actuator.
+        self.controller_states: tuple[tuple[int, int], ...] = ()
         #: Constraints of the joints of a spanning tree of bodies, which are independent.
         self.tree_constraints: Callable[[], Sequence[int]] = tuple
         #: Parameter indices of the commands of sampled controllers; the commands are part of the state.
@@ -215,6 +218,23 @@ class System(SystemProperties, Model):
         }
 
     # -- parts --------------------------------------------------------------------------------------------------------
+    @property
+    def external_force(self) -> ExternalForce | None:
+        """Compiled external force on all coordinates.
+
+        Returns
+        -------
+        ExternalForce or None
+            The force, which may be set after construction, before the next run.
+        """
+        return self._external_force
+
+    @external_force.setter
+    def external_force(self, force: ExternalForce | None) -> None:
+        self._external_force = force
+        for name in ("fingerprint", "conservative", "_nonconservative_terms"):  # cached, and dependent on the force
+            self.__dict__.pop(name, None)
+
     def _trace_types(self) -> tuple[ElementType, ...]:
         """Return the type of each element; elements with the same functions are traced once."""
         types_by_key: dict[Any, ElementType] = {}
@@ -314,6 +334,14 @@ class System(SystemProperties, Model):
             offset += element.parameters.size
         return tuple(indices)
 
+    @functools.cached_property
+    def _mass_signs(self) -> MassSigns:
+        return MassSigns(self)
+
+    def check_parameters(self, changes: Mapping[str, object], k: np.ndarray) -> None:
+        if changes:
+            self._mass_signs.check(changes, k)
+
     # -- interface to a run -------------------------------------------------------------------------------------------
     @property
     def layout(self) -> Layout:
@@ -327,7 +355,7 @@ class System(SystemProperties, Model):
         return equations_of_motion(self)
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         check_initial_value_names(initial_values, ("q0", "v0"), "mechanical system")
         redundant = self.redundancy_policy if redundant == "error" else redundant
@@ -364,7 +392,14 @@ class System(SystemProperties, Model):
 
         return element_sums.roundoff_sums(self, names) if self.uses_sparse_path else None
 
+    def energy_round_off_sums(self) -> ElementSums | None:
+        from livens.models import element_sums
+
+        return element_sums.energy_round_off_sums(self) if self.uses_sparse_path else None
+
     error_norm_variables = ("q", "v")
+    #: Key and redundant constraints of the last start with such constraints, see `initialization.redundancy`.
+    last_redundancy: tuple[tuple[Hashable, ...], tuple[int, ...]] | None = None
 
     @functools.cached_property
     def bodies(self) -> dict[str, list[str]]:
@@ -431,7 +466,7 @@ class System(SystemProperties, Model):
             return super().is_guaranteed_by(scheme, name, k)
         return name in self.symmetries and keeps_momentum(scheme, self, name)
 
-    def fingerprint_data(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[object]:
         """Return the element types, their dof maps, the symmetry generators and the quaternions."""
         type_index = {
             digest: i for i, digest in enumerate(dict.fromkeys(model.fingerprint for model in self.element_types))

@@ -156,6 +156,7 @@ class SystemProperties:
         terms = {
             "dissipation": any(not model.R.is_zero() for model in types),
             "applied forces": any(model.F.nnz() > 0 for model in types),
+            "external force": self._system.external_force is not None,
             "prescribed motion": any(model.is_driven for model in types),
             "friction of constraints": any(model.has_constraint_friction for model in types),
             "time-dependent": not self.autonomous,

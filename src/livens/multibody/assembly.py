@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -28,6 +28,8 @@ from livens.types import Expr, ScalarLike, Vector
 _MAX_STEP = 0.25
 #: Tolerances of the constraint residual and of required initial values.
 _CLOSURE_TOL, _TARGET_TOL = 1e-11, 1e-9
+#: Gap of a loop, relative to the positions, below which it may be due to lengths with few digits.
+_ROUNDED_DATA = 1e-5
 #: Number of twist coordinates from which a model counts as large.
 _LARGE_MODEL = 150
 _VELOCITY_LEVEL = ("rate", "velocity", "omega")
@@ -62,7 +64,13 @@ class InitialCondition:
 class Assembly:
     """Solver of the initial state of a mechanism, with the reference configuration as initial guess."""
 
-    def __init__(self, system: System, bodies: Sequence[Body], targets: Sequence[InitialCondition]) -> None:
+    def __init__(
+        self,
+        system: System,
+        bodies: Sequence[Body],
+        targets: Sequence[InitialCondition],
+        states: Mapping[str, float] | None = None,
+    ) -> None:
         self.system, self.bodies, self.targets = system, list(bodies), list(targets)
         self.twist = TwistCoordinates(system)
         self._rest = (np.zeros(system.n), 0.0, ca.DM(system.parameter_vector()))
@@ -75,8 +83,10 @@ class Assembly:
                 if body.element is not None
             ]
         )
-        #: Initial guess; additional states, such as integrator states of controllers, start from zero.
+        #: Initial guess; additional states, such as integrator states of controllers, start from `states`, or zero.
         self.initial_guess = np.concatenate([reference, np.zeros(system.n - reference.size)])
+        for name, value in (states or {}).items():
+            self.initial_guess[system.coordinates.index(name)] = value
 
     @functools.cached_property
     def _function(self) -> ca.Function:
@@ -236,7 +246,14 @@ class Assembly:
             worst = self.twist.joint_constraints[int(np.nanargmax(np.abs(g)))]
             problem = "the initial values cannot be met:" if value.size else "the mechanism cannot be assembled:"
             name = self.system.constraint_names[worst]
-            raise InputError(f"{problem} '{name}' stays open by {np.abs(g).max():.3g}")
+            opening, hint = float(np.abs(g).max()), ""
+            if opening <= _ROUNDED_DATA * (1.0 + np.abs(q).max()):
+                hint = (
+                    ". The gap is of the size of rounded lengths: these joints are redundant, and fit together with "
+                    "exact lengths only, such as three parallel cranks. Remove a joint that closes the loop, or "
+                    "replace it by a penalty joint or a bushing"
+                )
+            raise InputError(f"{problem} '{name}' stays open by {opening:.3g}{hint}")
         return q
 
     # -- velocities ---------------------------------------------------------------------------------------------------
@@ -258,7 +275,10 @@ class Assembly:
         whitening = _mass_whitening(N.T @ mass @ N)
         jacobian = np.vstack([G @ N, (V @ N)[required]]) @ whitening
         right = np.concatenate([-hidden.ravel(), value[required]])
-        y = _min_norm_solution(jacobian, right)
+        length = np.linalg.norm(jacobian, axis=1)  # rows of light and heavy bodies differ by orders of magnitude
+        length = np.where(length > 0, length, 1.0)
+        unit_rows = jacobian / length[:, None]
+        y = _min_norm_solution(unit_rows, right / length)
         missed = np.abs(jacobian @ y - right)
         if missed.size and missed.max() > _TARGET_TOL * (1.0 + np.abs(right).max()):
             names = [str(t) for t in self.targets if t.is_velocity and t.required for _ in range(t.value.size)]
@@ -268,7 +288,7 @@ class Assembly:
                 f"see {names[int(np.argmax(missed))]}"
             )
         if (~required).any():
-            optional_jacobian, null_basis = (V @ N)[~required] @ whitening, null_space(jacobian, SOLVED_RTOL)
+            optional_jacobian, null_basis = (V @ N)[~required] @ whitening, null_space(unit_rows, SOLVED_RTOL)
             y = y + null_basis @ _min_norm_solution(
                 optional_jacobian @ null_basis, value[~required] - optional_jacobian @ y, optional_jacobian
             )

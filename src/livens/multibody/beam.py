@@ -29,7 +29,8 @@ _STATION_TOL = 1e-6
 class Beam:
     """Beam: nodes from the first end to the last, with their arc lengths, and elements between them.
 
-    A clamped end on the ground is the ground itself. Joints, springs and loads take nodes like any body."""
+    A clamped end on the ground is the ground itself. Joints, springs and loads take nodes like any body.
+    """
 
     name: str
     section: Section
@@ -53,10 +54,27 @@ class Beam:
 
     @property
     def length(self) -> float:
+        """Arc length in m."""
         return float(self.stations[-1])
 
     def at(self, s: float) -> Body:
-        """Return the node at an arc length from the first end; `stations` of the beam guarantee one."""
+        """Return the node at an arc length from the first end; `stations` of the beam guarantee one.
+
+        Parameters
+        ----------
+        s : float
+            Arc length in m.
+
+        Returns
+        -------
+        Body
+            Node of the beam.
+
+        Raises
+        ------
+        InputError
+            If there is no node at this arc length.
+        """
         arc_length = check_number(f"{self.name}: the arc length", s)
         nearest = int(np.argmin(np.abs(self.stations - arc_length)))
         if abs(self.stations[nearest] - arc_length) > _STATION_TOL * self.length:
@@ -85,7 +103,7 @@ def beam_outputs(system: System, beam: Beam, element_index: dict[int, int]) -> d
             positions.append(q[i[:d]] if i else ca.SX(ca.DM(node.reference_position)))
         return ca.vertcat(*positions)
 
-    def section_forces(q: Expr, k: Expr, start: int, count: int) -> Expr:
+    def section_forces(q: Expr, k: Expr, part: slice) -> Expr:
         components = []
         for element, (a, b), number_ in zip(beam.elements, beam.ends, element_numbers, strict=True):
             at = m.from_casadi(q[list(system.element_dofs[number_])])
@@ -97,22 +115,22 @@ def beam_outputs(system: System, beam: Beam, element_index: dict[int, int]) -> d
                 if beam.section.is_coupled
                 else [c * x for c, x in zip(named.stiffness, e, strict=True)]
             )
-            components += [x / named.length for x in list(force)[start : start + count]]
+            components += [x / named.length for x in list(force)[part]]
         return m.to_casadi(m.array(components))
 
-    n, n_moments = len(beam.elements), 3 if d == 3 else 1
+    n = len(beam.elements)
     return {
         "position": Quantity(f"nodes of {beam.name}", "m", position, shape=(len(beam.nodes), d)),
         "force": Quantity(
             f"forces in {beam.name}, axial and shear, element by element",
             "N",
-            lambda q, v, lam, t, k: section_forces(q, k, 0, d),
+            lambda q, v, lam, t, k: section_forces(q, k, slice(d)),
             shape=(n, d),
         ),
         "moment": Quantity(
             f"moments in {beam.name}, {'torsion and ' if d == 3 else ''}bending, element by element",
             "N m",
-            lambda q, v, lam, t, k: section_forces(q, k, d, n_moments),
-            shape=(n, n_moments) if d == 3 else (n,),
+            lambda q, v, lam, t, k: section_forces(q, k, slice(d, None)),
+            shape=(n, 3) if d == 3 else (n,),
         ),
     }

@@ -29,7 +29,7 @@ class Centreline:
 
 
 def centreline(
-    name: str, points: Any, elements: int, section_axis: ArrayLike | None, stations: Sequence[float], dimension: int
+    name: str, points: object, elements: int, section_axis: ArrayLike | None, stations: Sequence[float], dimension: int
 ) -> Centreline:
     """Return the beam axis through points, or along a curve given as a function of a number from 0 to 1."""
     points_array = _curve_points(name, points, elements, dimension)
@@ -67,7 +67,7 @@ def circle(name: str, at: ArrayLike, axis: ArrayLike, radius: float, elements: i
     return Centreline(middle + radius * outwards, axes, radius * angles, False)
 
 
-def _curve_points(name: str, points: Any, elements: int, dimension: int) -> np.ndarray:
+def _curve_points(name: str, points: object, elements: int, dimension: int) -> np.ndarray:
     if callable(points):
         samples: list[Any] = [points(s) for s in np.linspace(0.0, 1.0, _SAMPLES * elements + 1).tolist()]
     elif isinstance(points, (list, tuple, np.ndarray)) and len(points) >= 2:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from livens.errors import InputError, suggestion
 from livens.multibody.body_elements import BodyElement
 from livens.multibody.parametrisation import GroundParametrisation, Parametrisation
-from livens.types import ArrayLike
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_array
 
 _AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
@@ -22,7 +21,7 @@ class MovingMarker:
     """Point in space that moves as a given function of time, such as a point of a road or of a shaker."""
 
     name: str
-    position: Callable[[Any], Any]
+    position: ModelFunction
 
     def __repr__(self) -> str:
         return f"<moving marker {self.name}>"
@@ -46,6 +45,10 @@ class Marker:
         return f"<point {self.body.name}.{self.name}>"
 
 
+#: Point in the reference configuration: coordinates in metres, or a marker.
+PointLike: TypeAlias = ArrayLike | Marker
+
+
 @dataclass(eq=False)
 class Body:
     """Body of a model in the reference configuration, or the ground (which has no element)."""
@@ -60,26 +63,68 @@ class Body:
 
     @property
     def dimension(self) -> int:
+        """Dimension of space: 3, or 2 in the plane."""
         return len(self.reference_position)
 
     @property
     def parametrisation(self) -> Parametrisation:
+        """Parametrisation of the configuration."""
         return GroundParametrisation(self.dimension) if self.element is None else self.element.parametrisation
 
     @property
     def coordinates(self) -> tuple[Any, ...]:
+        """Names of the coordinates of the body; empty for the ground."""
         return () if self.element is None else self.element.coordinates
 
     @property
     def has_orientation(self) -> bool:
+        """True if the body has an orientation; False for particles."""
         return self.element is None or self.element.parametrisation.has_orientation
 
     def point(self, name: str, at: ArrayLike) -> Marker:
-        """Add a named point at a position of the reference configuration."""
+        """Add a named point at a position of the reference configuration.
+
+        Parameters
+        ----------
+        name : str
+            Name; the point is then ``body.name``.
+        at : array_like
+            Position in m.
+
+        Returns
+        -------
+        Marker
+            The point.
+
+        Raises
+        ------
+        InputError
+            If the body has a point or an attribute of this name.
+        """
         return self.frame(name, at, None)
 
     def frame(self, name: str, at: ArrayLike, axes: ArrayLike | None = None) -> Marker:
-        """Add a named frame: a point and axes, the columns of a matrix in space (by default the global axes)."""
+        """Add a named frame: a point and axes fixed in the body.
+
+        Parameters
+        ----------
+        name : str
+            Name; the frame is then ``body.name``.
+        at : array_like
+            Position in the reference configuration, in m.
+        axes : array_like of shape (d, d), optional
+            Axes in the columns, in global coordinates; by default the global axes.
+
+        Returns
+        -------
+        Marker
+            The frame.
+
+        Raises
+        ------
+        InputError
+            If the body has a point or an attribute of this name.
+        """
         if name in self.markers or hasattr(type(self), name):
             raise InputError(f"'{self.name}' already has a '{name}'")
         position = parse_point(f"{self.name}.{name}", at, self.dimension)
@@ -89,11 +134,33 @@ class Body:
         return self.markers[name]
 
     def to_local(self, at: np.ndarray) -> np.ndarray:
-        """Return a point of space in body axes, from the centre of mass; points of the ground are unchanged."""
+        """Return a point of space in body axes, from the centre of mass; points of the ground are unchanged.
+
+        Parameters
+        ----------
+        at : ndarray
+            Position in the reference configuration, in m.
+
+        Returns
+        -------
+        ndarray
+            Local position in m.
+        """
         return np.asarray(at if self.element is None else self.reference_rotation.T @ (at - self.reference_position))
 
     def in_body_axes(self, directions: np.ndarray) -> np.ndarray:
-        """Return directions of space (columns) in body axes."""
+        """Return directions of space in body axes.
+
+        Parameters
+        ----------
+        directions : ndarray of shape (d, n)
+            Directions in the columns, in the reference configuration.
+
+        Returns
+        -------
+        ndarray of shape (d, n)
+            Local directions.
+        """
         return np.asarray(directions if self.element is None else self.reference_rotation.T @ directions)
 
     def __getattr__(self, name: str) -> Marker:
@@ -139,7 +206,7 @@ def parse_direction(context: str, value: object, dimension: int = 3) -> np.ndarr
 
 
 def frame_from_z(z_axis: np.ndarray, near_x: np.ndarray | None = None) -> np.ndarray:
-    """Return a right-handed orthonormal frame (columns) with a given third axis; the first is closest to `first`."""
+    """Return a right-handed orthonormal frame (columns) with a given third axis; the first is closest to `near_x`."""
     if near_x is None:
         near_x = np.eye(3)[int(np.argmin(np.abs(z_axis)))]
     x = near_x - z_axis * (z_axis @ near_x)

@@ -139,7 +139,7 @@ class BodyElement(Element):
 
 
 def check_body(context: str, value: object) -> BodyElement:
-    """Return `given` if it is a body element, else raise InputError."""
+    """Return `value` if it is a body element, else raise InputError."""
     if not isinstance(value, BodyElement):
         raise InputError(f"{context} needs a body, got {value!r}")
     return value
@@ -170,6 +170,7 @@ def _regular_inertia(name: str, value: Inertia, point: np.ndarray | None = None)
     return inertia
 
 
+@explain_call_errors
 def coordinates(bodies: Sequence[BodyElement]) -> list[str]:
     """Return the coordinate names of a system of bodies, body after body.
 
@@ -405,6 +406,7 @@ def _planar_orthonormal(q: Vector) -> list[ScalarLike]:
     return [0.5 * (m.dot(d1, d1) - 1), 0.5 * (m.dot(d2, d2) - 1), m.dot(d1, d2)]
 
 
+@explain_call_errors
 def planar_body(
     name: str, mass: float, moment: float, centre: ArrayLike = (0.0, 0.0), visual: Sequence[Shape] | None = None
 ) -> BodyElement:
@@ -455,6 +457,7 @@ def _particle_energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.mass * m.dot(v, v)
 
 
+@explain_call_errors
 def particle(name: str, mass: float, dimension: int = 3, visual: Any = None) -> BodyElement:
     """Return a particle: a point mass in space or in the plane.
 
@@ -526,7 +529,7 @@ class AttachmentPoint:
 
 
 def attachment_pair(
-    point_a: Any, point_b: Any, element_type: str
+    point_a: object, point_b: object, element_type: str
 ) -> tuple[AttachmentPoint, AttachmentPoint, dict[str, Any], str]:
     """Return two attachment points, their local positions as parameters X, Y, and the name of the element."""
     a, b = AttachmentPoint(point_a), AttachmentPoint(point_b)

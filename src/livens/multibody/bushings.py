@@ -176,35 +176,26 @@ def _limit_penetration(x: ScalarLike, k: ParameterNamespace, limits: tuple[str, 
 
 @functools.cache
 def limit_potential(
-    a: Parametrisation,
-    b: Parametrisation,
-    rotational: bool,
-    limits: tuple[str, ...] = BOTH_LIMITS,
-    switchable: bool = False,
+    a: Parametrisation, b: Parametrisation, rotational: bool, limits: tuple[str, ...] = BOTH_LIMITS
 ) -> InvariantForm:
-    """Return the potential of the limit spring; if `touched`, it is multiplied by the parameter ``touching``."""
+    """Return the potential of the limit spring."""
 
     def energy(w: Vector, k: ParameterNamespace) -> Any:
-        stiffness = k.stiffness * k.touching if switchable else k.stiffness
-        return 0.5 * stiffness * _limit_penetration(joint_coordinate(w, k, rotational), k, limits) ** 2
+        return 0.5 * k.stiffness * _limit_penetration(joint_coordinate(w, k, rotational), k, limits) ** 2
 
     return of_invariants(joint_invariants(a, b, rotational), energy)
 
 
 @functools.cache
 def limit_dissipation(
-    a: Parametrisation,
-    b: Parametrisation,
-    rotational: bool,
-    limits: tuple[str, ...] = BOTH_LIMITS,
-    switchable: bool = False,
+    a: Parametrisation, b: Parametrisation, rotational: bool, limits: tuple[str, ...] = BOTH_LIMITS
 ) -> InvariantForm:
     """Return the Hunt-Crossley dissipation of a limit: proportional to the penetration, hence continuous."""
 
     def dissipation(w: Vector, u: Vector, k: ParameterNamespace) -> Any:
         depth = _limit_penetration(joint_coordinate(w, k, rotational), k, limits)
         rate = joint_rate(w, u, rotational)
-        return 0.5 * (k.viscosity * k.touching if switchable else k.viscosity) * depth * rate**2
+        return 0.5 * k.viscosity * depth * rate**2
 
     return of_invariants(joint_invariants(a, b, rotational), dissipation)
 

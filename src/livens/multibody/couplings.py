@@ -123,7 +123,18 @@ class Coupling:
         self.element.joint = self
 
     def values(self, q: Vector) -> Any:
-        """Return the angles, in (-pi, pi], and displacements of the joints from the coordinates of the coupling."""
+        """Return the joint coordinates of the terms.
+
+        Parameters
+        ----------
+        q : array
+            Coordinates of the coupling.
+
+        Returns
+        -------
+        list of symbols
+            Angles in (-pi, pi], in rad, and displacements in m.
+        """
         index = {c: i for i, c in enumerate(self.coordinates)}
         values = []
         for joint, quantity, _ in self.terms:
@@ -134,7 +145,18 @@ class Coupling:
         return values
 
     def violation(self, values: np.ndarray) -> np.ndarray:
-        """Return the drift of the weighted sum since the initial time, from a table of `values` over time."""
+        """Return the drift of the weighted sum since the initial time.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, n_terms)
+            Joint coordinates over time, from `values`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Weighted sum minus its initial value.
+        """
         columns = [
             coefficient * (np.unwrap(column) if quantity == "angle" else column)
             for column, (_, quantity, coefficient) in zip(values.T, self.terms, strict=True)

@@ -12,16 +12,16 @@ from livens import math as m
 from livens.expressions.parameters import ParameterNamespace
 from livens.models.element import Element, InvariantForm, of_invariants
 from livens.multibody.couplings import CouplingTerm
+from livens.multibody.inputs import Law
 from livens.multibody.joint_forces import (
     ZERO_BRANCH,
-    Law,
     conjugate_force,
     joint_coordinate,
     joint_invariants,
     joint_rate,
 )
 from livens.multibody.joint_types import n_angle_invariants
-from livens.types import Vector
+from livens.types import ScalarLike, Vector
 
 if TYPE_CHECKING:
     from livens.multibody.joint import Joint
@@ -47,9 +47,12 @@ class FixedTendon:
                 self.parameters[f"angle_branch{i}"] = np.array(ZERO_BRANCH)
         self.terms = tuple(rows)
 
-    def element(self, name: str, parameters: dict[str, Any], **functions: Any) -> Element:
-        """Return a force element on the coordinates of all joints."""
-        return Element(self.coordinates, parameters=self.parameters | parameters, name=name, **functions)
+    def element(
+        self, name: str, parameters: dict[str, Any], extra_coordinates: Sequence[str] = (), **functions: Any
+    ) -> Element:
+        """Return a force element on the coordinates of all joints, followed by extra coordinates."""
+        coordinates = [*self.coordinates, *extra_coordinates]
+        return Element(coordinates, parameters=self.parameters | parameters, name=name, **functions)
 
     def branches(self, element: Element) -> list[tuple[Joint, Element, str]]:
         """Return the joints with continuous angles, and the parameters of their branches in an element."""
@@ -90,30 +93,43 @@ def tendon_damper(terms: Terms) -> InvariantForm:
 
 
 @functools.cache
-def tendon_motor(terms: Terms, law: Law) -> InvariantForm:
-    """Return the forces of a law of ``(t, length, rate, k)``, whose power is the force times the rate of the length."""
+def tendon_friction(terms: Terms) -> InvariantForm:
+    """Return the Rayleigh function ``level sqrt(rate^2 + smooth^2)`` of regularised Coulomb friction."""
+    return of_invariants(
+        _invariants(terms),
+        lambda w, u, k: k.level * m.sqrt(_length_and_rate(terms, w, u, k)[1] ** 2 + k.smooth**2),
+    )
 
-    def forces(w: Vector, u: Vector, t: Any, k: ParameterNamespace) -> Any:
-        magnitude = law(t, *_length_and_rate(terms, w, u, k), k)
-        return [
+
+@functools.cache
+def tendon_motor(terms: Terms, law: Law, has_state: bool = False) -> InvariantForm:
+    """Return the forces of a law of ``(t, length, rate, k)``, whose power is the force times the rate of the length.
+
+    With `has_state`, the last coordinate is a state of the actuator and the last argument of the law.
+    """
+
+    def forces(w: Vector, u: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
+        magnitude = law(t, *_length_and_rate(terms, w, u, k), k, *([w[-1]] if has_state else []))
+        joint_forces = [
             force
             for i, (term, part) in enumerate(zip(terms, _parts(terms, k), strict=True))
             for force in conjugate_force(w[part], getattr(k, f"weight{i}") * magnitude, term.is_angle)
         ]
+        return [*joint_forces, 0.0] if has_state else joint_forces
 
-    return of_invariants(_invariants(terms), forces)
+    return of_invariants(_invariants(terms, has_state), forces)
 
 
 @functools.cache
-def _invariants(terms: Terms) -> Any:
-    """Return the function of the invariants of all joint coordinates, one after another."""
+def _invariants(terms: Terms, has_state: bool = False) -> Any:
+    """Return the function of the invariants of all joint coordinates, one after another, and of the last coordinate."""
 
     def invariants(q: Vector, k: ParameterNamespace) -> list[Any]:
         return [
             value
             for i, term in enumerate(terms)
             for value in joint_invariants(term.a, term.b, term.is_angle)(term.coordinates(q), _joint_parameters(k, i))
-        ]
+        ] + ([q[-1]] if has_state else [])
 
     return invariants
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 #: Position of an end in space as a function of time; None for an end at rest or in a body.
-Motion = Callable[[Any], Any] | None
+Motion = ModelFunction | None
 #: Names of the arguments of a force law, and of a potential.
 FORCE_ARGUMENTS = (("length",), ("rate", "velocity"), ("t",), ("k",))
 POTENTIAL_ARGUMENTS = (("length",), ("k",))
@@ -30,8 +29,8 @@ def point_force(
     point_a: Any,
     point_b: Any,
     *,
-    force: Callable[..., Any] | None = None,
-    potential: Callable[..., Any] | None = None,
+    force: ModelFunction | None = None,
+    potential: ModelFunction | None = None,
     motion: tuple[Motion, Motion] = (None, None),
     parameters: dict[str, Any],
 ) -> Element:
@@ -50,7 +49,12 @@ def point_force(
 
 
 def gap(
-    a: Parametrisation, b: Parametrisation, motion: tuple[Motion, Motion], q: Vector, t: Any, k: ParameterNamespace
+    a: Parametrisation,
+    b: Parametrisation,
+    motion: tuple[Motion, Motion],
+    q: Vector,
+    t: ScalarLike,
+    k: ParameterNamespace,
 ) -> Vector:
     """Return the vector from the second point to the first."""
     x: Any = relative_position(a, b, q, k)
@@ -62,7 +66,7 @@ def gap(
 
 @functools.cache
 def _law_potential(
-    a: Parametrisation, b: Parametrisation, law: Callable[..., Any], motion: tuple[Motion, Motion]
+    a: Parametrisation, b: Parametrisation, law: ModelFunction, motion: tuple[Motion, Motion]
 ) -> InvariantForm | ModelFunction:
     if motion != (None, None):
         return lambda q, t, k: law(m.norm(gap(a, b, motion, q, t, k)), k)
@@ -72,7 +76,7 @@ def _law_potential(
 
 @functools.cache
 def _law_forces(
-    a: Parametrisation, b: Parametrisation, law: Callable[..., Any], motion: tuple[Motion, Motion]
+    a: Parametrisation, b: Parametrisation, law: ModelFunction, motion: tuple[Motion, Motion]
 ) -> InvariantForm | ModelFunction:
     if motion != (None, None):
         return _forces_at_moving_points(a, b, law, motion)
@@ -102,11 +106,11 @@ def _distance_invariants(a: Parametrisation, b: Parametrisation) -> tuple[ModelF
 
 
 def _forces_at_moving_points(
-    a: Parametrisation, b: Parametrisation, law: Callable[..., Any], motion: tuple[Motion, Motion]
+    a: Parametrisation, b: Parametrisation, law: ModelFunction, motion: tuple[Motion, Motion]
 ) -> ModelFunction:
     n = len(a.names)
 
-    def forces(q: Vector, v: Vector, t: Any, k: ParameterNamespace) -> list[Any]:
+    def forces(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> list[Any]:
         x, (qa, qb) = gap(a, b, motion, q, t, k), (q[:n], q[n:])
         rate: Any = 0.0
         for side, part, speed, point, end, sign in (
@@ -125,7 +129,7 @@ def _forces_at_moving_points(
     return forces
 
 
-def _time_derivative(law: Callable[[Any], Any], t: Any) -> Vector:
+def _time_derivative(law: ModelFunction, t: ScalarLike) -> Vector:
     """Return the derivative of a function of time, at a symbol."""
     time = ca.SX.sym("t")
     gradient = ca.jacobian(m.to_casadi(m.array(law(m.Scalar(time)))), time)

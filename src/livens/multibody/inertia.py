@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.types import ArrayLike
 from livens.validation import check_array, check_positive
 
 
+@explain_call_errors
 class Inertia:
     """Spatial inertia of a rigid body: mass, centre of mass and inertia tensor, in the body frame.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +20,7 @@ from livens.models.element import Element
 from livens.models.input_entry import InputEntry
 from livens.models.system import System
 from livens.multibody.joint_types import cos_sin_angle
+from livens.types import ModelFunction, ScalarLike
 from livens.validation import check_array
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from livens.multibody.joint import Joint
 
 #: Law of a force element: a function of time, joint coordinate, rate and parameters.
-Law = Callable[..., Any]
+Law = ModelFunction
 #: Accepted names of the arguments of a law in a joint.
 _JOINT_ARGUMENTS: tuple[tuple[str, ...], ...] = (
     ("t",),
@@ -50,7 +51,18 @@ class Input:
     uses: list[tuple[Element, str]] = field(default_factory=list)
 
     def parameters(self, parameter: str) -> dict[str, Any]:
-        """Return the parameters of an element with this input: value, slope and time of the value."""
+        """Return the parameters of an element with this input: value, rate and time of the value.
+
+        Parameters
+        ----------
+        parameter : str
+            Name of the parameter of the element.
+
+        Returns
+        -------
+        dict of str to number
+            Parameters by name.
+        """
         return {
             parameter: self.value,
             f"{parameter}_rate": np.zeros_like(self.value),
@@ -73,14 +85,14 @@ class TimeLaw(NamedTuple):
 def held_value(parameter: str) -> Law:
     """Return the value of an input at time t: constant, or linear in a step (zero- or first-order hold)."""
 
-    def value(t: Any, k: ParameterNamespace) -> Any:
+    def value(t: ScalarLike, k: ParameterNamespace) -> Any:
         rate, since = getattr(k, f"{parameter}_rate"), getattr(k, f"{parameter}_time")
         return getattr(k, parameter) + rate * (t - since)
 
     return value
 
 
-def time_law(context: str, value: Any, parameter: str, shape: tuple[int, ...] = ()) -> TimeLaw:
+def time_law(context: str, value: object, parameter: str, shape: tuple[int, ...] = ()) -> TimeLaw:
     """Return a number, a function of time or an input as a law of ``(t, k)``; `shape` is that of its value."""
     if isinstance(value, Input):
         if value.value.shape != shape:
@@ -181,12 +193,12 @@ def check_law(
     return frozenset(i for i, s in enumerate(symbols) if ca.depends_on(expression, s))
 
 
-def check_joint_law(context: str, law: Law, parameters: Mapping[str, Any]) -> bool:
+def check_joint_law(context: str, law: Law, parameters: Mapping[str, object]) -> bool:
     """Check a law in a joint; return True if it depends on the joint coordinate."""
     return 1 in check_law(context, law, _JOINT_ARGUMENTS[: 4 if parameters else 3], (), symbols_of(parameters))
 
 
-def symbols_of(parameters: Mapping[str, Any]) -> ParameterNamespace:
+def symbols_of(parameters: Mapping[str, object]) -> ParameterNamespace:
     """Return parameters as symbols, for the check of a law."""
     named = Parameters(parameters)
     return ParameterNamespace(named.unpack_symbols(ca.SX.sym("k", named.size)))

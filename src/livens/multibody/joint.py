@@ -60,10 +60,26 @@ class Joint(BodyConstraint):
     def force_element(
         self, name: str, parameters: dict[str, Any], extra_coordinates: Sequence[Any] = (), **functions: Any
     ) -> Element:
-        """Return a force element on the coordinates of both bodies and `more`, with the joint geometry as parameters.
+        """Return a force element on the coordinates of both bodies, with the joint geometry as parameters.
 
         Joint axes that are body axes, and local positions of zero, are constants: products by zero and one are not
         evaluated.
+
+        Parameters
+        ----------
+        name : str
+            Name of the element.
+        parameters : dict of str to number
+            Further parameters.
+        extra_coordinates : sequence of str, optional
+            Further coordinates, after those of the bodies.
+        **functions : callable
+            Functions of the element, such as `potential` and `forces`; see `livens.Element`.
+
+        Returns
+        -------
+        Element
+            Force element.
         """
         constants = {key: value for key, value in self.parameters.items() if np.isin(value, (-1.0, 0.0, 1.0)).all()}
         element_parameters = {key: value for key, value in self.parameters.items() if key not in constants} | parameters
@@ -79,21 +95,70 @@ class Joint(BodyConstraint):
 
     # -- joint coordinates, functions of the coordinates of both bodies -----------------------------------------------
     def angle(self, q: Vector) -> Any:
-        """Return the joint angle relative to the reference configuration, in (-pi, pi]."""
+        """Return the joint angle relative to the reference configuration.
+
+        Parameters
+        ----------
+        q : array
+            Coordinates of the first body, then of the second.
+
+        Returns
+        -------
+        symbol or float
+            Angle in (-pi, pi], in rad.
+        """
         cosine, sine = cos_sin_angle(self.a, self.b, q, self.parameters["A"], self.parameters["B"])
         return m.atan2(sine, cosine)
 
     def angle_rate(self, q: Vector, v: Vector) -> ScalarLike:
+        """Return the rate of the joint angle.
+
+        Parameters
+        ----------
+        q : array
+            Coordinates of the first body, then of the second.
+        v : array
+            Velocities of the coordinates.
+
+        Returns
+        -------
+        symbol or float
+            Rate in rad/s.
+        """
         return joint_forces.angle_rate(self.a, self.b, q, v, self.parameters["A"], self.parameters["B"])
 
     def displacement(self, q: Vector) -> ScalarLike:
-        """Return the joint displacement along the axis of the first body, from the reference configuration."""
+        """Return the joint displacement along the axis of the first body, from the reference configuration.
+
+        Parameters
+        ----------
+        q : array
+            Coordinates of the first body, then of the second.
+
+        Returns
+        -------
+        symbol or float
+            Displacement in m.
+        """
         qa, qb = split_pair(self.a, q)
         gap = self.b.point(qb, self.parameters["Y"]) - self.a.point(qa, self.parameters["X"])
         return m.dot(self.a.vector(qa, self.axis), gap)
 
     def displacement_rate(self, q: Vector, v: Vector) -> ScalarLike:
-        """Return the rate of the displacement, for a point that stays on the joint axis."""
+        """Return the rate of the displacement, for a point that stays on the joint axis.
+
+        Parameters
+        ----------
+        q : array
+            Coordinates of the first body, then of the second.
+        v : array
+            Velocities of the coordinates.
+
+        Returns
+        -------
+        symbol or float
+            Velocity in m/s.
+        """
         (qa, qb), (va, vb) = split_pair(self.a, q), split_pair(self.a, v)
         gap = self.b.point(qb, self.parameters["Y"]) - self.a.point(qa, self.parameters["X"])
         rate = self.b.velocity(qb, vb, self.parameters["Y"]) - self.a.velocity(qa, va, self.parameters["X"])

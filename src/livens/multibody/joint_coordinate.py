@@ -14,9 +14,9 @@ class JointCoordinate(Joint):
     """Angle or displacement of a multi-dof joint. It adds no constraint; the constraints belong to the joint.
 
     The angle is that by which the first of `axes`, fixed in the second body, is rotated about the third axis in the
-    first body. The displacement is that of the point `at` of the second body along the third axis. For the second
-    Cardan angle of three hinges, `last_axis` is the third hinge axis, fixed in the second body, and `axes` are the
-    second, the third and the first, fixed in the first body; its values are between -90 and 90 degrees.
+    first body. The displacement is that of the point `at` of the second body along the third axis. The
+    second Cardan angle of three hinges is between -90 and 90 degrees. For this angle, `last_axis` is the third hinge
+    axis, fixed in the second body; `axes` are the second, the third and the first, fixed in the first body.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class JointCoordinate(Joint):
         last_axis: np.ndarray | None = None,
     ) -> None:
         BodyConstraint.__init__(
-            self, name, "gauge", JointType((), angle=rotational, slide=not rotational), body_a, body_b
+            self, name, "joint coordinate", JointType((), angle=rotational, slide=not rotational), body_a, body_b
         )
         local_positions = dict(X=snap_to_axes(body_a.to_local(at)), Y=snap_to_axes(body_b.to_local(at)))
         self.parameters = local_positions | dict(

@@ -7,7 +7,7 @@ Energies and forces of the elements are composed with these functions: ``T(q(the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import casadi as ca
@@ -17,12 +17,13 @@ from livens import math as m
 from livens.errors import InputError
 from livens.expressions.parameters import ParameterNamespace, shared
 from livens.models.element import Element, ElementType
+from livens.models.external_force import require_force_expressions
 from livens.models.quantity import Quantity
 from livens.models.system import System
 from livens.multibody.armature import JointArmature
 from livens.multibody.body import Body
 from livens.multibody.joint import Joint
-from livens.types import Vector
+from livens.types import ModelFunction, ScalarLike, Vector
 
 #: Names of the coordinate and of its rate, by joint type.
 _COORDINATES = {"revolute": ("angle", "rate"), "prismatic": ("position", "velocity")}
@@ -44,6 +45,7 @@ def joint_coordinate_system(
     joints : sequence of Joint
         Revolute, prismatic and fixed joints; every body is connected to its parent by exactly one joint.
     """
+    require_force_expressions(system, "a system in joint coordinates")
     tree = tree_joints(bodies, ground, joints)
     path = [joint for joint in tree if joint.type_name != "fixed"]
     theta, rates = ca.SX.sym("theta", len(path)), ca.SX.sym("rates", len(path))
@@ -140,10 +142,10 @@ def _composed_element(
     forces = ca.jtimes(local[0], theta, F, True) if local[0].numel() else ca.SX.zeros(theta.numel())
     parameter_names = [*system.model_parameters.values, *element.parameters.values]
 
-    def composed(expression: ca.SX) -> Callable[..., Any]:
+    def composed(expression: ca.SX) -> ModelFunction:
         function = ca.Function("composed", [theta, rates, model.t, model.k], [ca.densify(expression)])
 
-        def evaluate(q: Vector, v: Vector, t: Any, k: ParameterNamespace) -> Any:
+        def evaluate(q: Vector, v: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
             parameters = [ca.SX(m.to_casadi(m.array(getattr(k, name)).ravel())) for name in parameter_names]
             values = function(m.to_casadi(q), m.to_casadi(v), m.to_casadi(t), ca.vertcat(ca.SX(0, 1), *parameters))
             items = m.from_casadi(values)
@@ -199,16 +201,16 @@ def _quantities(system: System, path: Sequence[Joint], to_bodies: ca.Function) -
     return reduced
 
 
-def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constraints: int) -> Callable[..., Any]:
+def _in_joint_coordinates(quantity: Quantity, to_bodies: ca.Function, n_constraints: int) -> ModelFunction:
     """Return the expression of an output as a function of joint coordinates."""
 
-    def expression(q: Vector, v: Vector, lam: Any, t: Any, k: ParameterNamespace) -> Any:
+    def expression(q: Vector, v: Vector, lam: object, t: ScalarLike, k: ParameterNamespace) -> Any:
         positions, velocities = to_bodies(q, v)
         return quantity.expression(positions, velocities, ca.SX.zeros(n_constraints), t, k)
 
     return expression
 
 
-def _velocity_entry(i: int) -> Callable[..., Any]:
+def _velocity_entry(i: int) -> ModelFunction:
     """Return the expression of one velocity."""
     return lambda q, v, lam, t, k: v[i]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
@@ -11,6 +10,7 @@ from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
 from livens.models.velocity_constraints import AngleRateConstraint, angle_rate_constraint
 from livens.multibody.couplings import displacement_rate
+from livens.multibody.inputs import Law
 from livens.multibody.joint_types import (
     angle_invariants,
     cos_sin_angle,
@@ -24,8 +24,6 @@ from livens.types import FloatArray, ScalarLike, Vector
 if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
-
-Law = Callable[..., Any]
 #: Branch of the angle in the reference configuration: reference angle in rad, its cosine and its sine.
 ZERO_BRANCH = (0.0, 1.0, 0.0)
 
@@ -118,10 +116,10 @@ def joint_coordinate(w: Any, k: Any, rotational: bool) -> Any:
 
 
 def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike]:
-    """Return the forces conjugate to the invariants; their power is `size` times the rate of the joint coordinate.
+    """Return the forces conjugate to the invariants; their power is `magnitude` times the rate of the joint coordinate.
 
-    The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this size
-    for any rotation during a step. A force acts on both bodies at the same point.
+    The invariants are products of axes, so that the torques on both bodies are equal and opposite. They have this
+    magnitude for any rotation during a step. A force acts on both bodies at the same point.
     """
     if not rotational:
         return [magnitude]
@@ -136,7 +134,7 @@ def conjugate_force(w: Any, magnitude: Any, rotational: bool) -> list[ScalarLike
 def motor(a: Parametrisation, b: Parametrisation, law: Law, rotational: bool = True) -> InvariantForm:
     """Return the forces of a motor: a law of ``(t, coordinate, rate, k)``; on b, and with opposite sign on a."""
 
-    def forces(w: Vector, u: Vector, t: Any, k: ParameterNamespace) -> Any:
+    def forces(w: Vector, u: Vector, t: ScalarLike, k: ParameterNamespace) -> Any:
         magnitude = law(t, joint_coordinate(w, k, rotational), joint_rate(w, u, rotational), k)
         return conjugate_force(w, magnitude, rotational)
 

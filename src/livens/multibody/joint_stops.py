@@ -1,153 +1,123 @@
-"""Joint stops: joint limits with a coefficient of restitution.
+"""Joint stops: joint limits with a coefficient of restitution, as unilateral contacts of two bodies.
 
-A stop is a rigid contact without friction, with the gap "limit minus coordinate" and the impact law of all contacts:
-the joints respond with impulses, and ``rate+ = -e rate-``. The dissipated energy is ``(1 - e^2)/2 rate-^2`` times the
-effective inertia at the stop, the inverse of its Delassus matrix.
-
-Successive bounces become shorter. When a flight would last a small fraction of a step, the joint comes to rest on a
-spring, which is active while the joint is in contact with the stop.
+A stop is a rigid contact without friction whose gap is "coordinate minus lower limit" or "upper limit minus
+coordinate". Impacts, the rule that closes a contact persistently, normal forces and release are those of all rigid
+contacts, see `livens.run.contact`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
 from livens import math as m
-from livens.models.equations_of_motion import equations_of_motion
-from livens.models.guarded_event import GuardedEvent, min_rebound_velocity
-from livens.models.system import System
-from livens.multibody.contacts.impact_law import dissipative_impulse, joint_space_delassus
+from livens.errors import InputError
+from livens.expressions.parameters import ParameterNamespace
+from livens.expressions.tracing import ModelFunction
+from livens.models.quantity import Quantity
+from livens.multibody import joint_forces
+from livens.multibody.contacts.rigid_contact import UnilateralContact, switchable_constraint
 from livens.multibody.joint import Joint
-from livens.multibody.twist_coordinates import TwistCoordinates
+from livens.multibody.joint_types import cosine_sine
+from livens.multibody.parametrisation import Parametrisation
 from livens.types import Expr, ScalarLike, Vector
 
-#: Tolerance in m or rad within which an active stop is not released.
-_RELEASE_TOL = 1e-3
+if TYPE_CHECKING:
+    from livens.models.system import System
+
+#: Tolerance in m or rad within which a stop is closed in the initial configuration.
+_CLOSED_TOL = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class JointStop:
-    """Joint stop: one limit of a joint; `sign` is +1 for the upper limit.
+class JointStop(UnilateralContact):
+    """Joint stop: one limit of a joint coordinate; `sign` is +1 for the upper and -1 for the lower limit."""
 
-    When a flight would last a small fraction of a step, the joint comes to rest on the spring of the `limit`.
-    """
+    label = "joint stops with restitution"
 
-    name: str
-    joint: Joint
-    limit_value: float
-    sign: float
-    restitution: float
-    limit: str
+    def __init__(
+        self, limit: str, joint: Joint, rotational: bool, limit_value: float, sign: float, restitution: float
+    ) -> None:
+        self.limit, self.joint, self.rotational, self.sign = limit, joint, rotational, sign
+        self.side, self.limit_value = "upper" if sign > 0 else "lower", np.array(limit_value)
+        self.name = f"{limit} {self.side}"
+        self.restitution, self.friction, self.unique, self.dimension = restitution, 0.0, False, joint.a.dimension
+        self.coordinates = tuple(str(c) for c in joint.coordinates)
+        is_constant = {key: bool(np.isin(value, (-1.0, 0.0, 1.0)).all()) for key, value in joint.parameters.items()}
+        self.gap_constants = {key: value for key, value in joint.parameters.items() if is_constant[key]}
+        self.gap_parameters = {key: value for key, value in joint.parameters.items() if not is_constant[key]}
+        self.gap_parameters |= dict(limit=limit_value)
+        if rotational:
+            self.gap_parameters["angle_branch"] = joint_forces.ZERO_BRANCH
+        masses = [body.element.mass for body in (joint.body_a, joint.body_b) if body.element is not None]
+        self._set_element(
+            min(masses), constraints=_stop_constraint(joint.a, joint.b, rotational, sign, len(self.coordinates))
+        )
 
-    def penetration(self, q: Vector) -> ScalarLike:
-        """Return the signed penetration: negative inside the range; for an angle, its sine."""
-        value = self.joint.angle(q) if self.joint.joint_type.angle else self.joint.displacement(q)
+    def __repr__(self) -> str:
+        return f"<joint stop {self.name}>"
+
+    def kinematics(self, q: Vector, v: Vector, k: ParameterNamespace) -> tuple[Any, Vector, Vector]:
+        w = joint_forces.joint_invariants(self.joint.a, self.joint.b, self.rotational)(q, k)
+        gap = self.sign * (k.limit - joint_forces.joint_coordinate(w, k, self.rotational))
+        return gap, m.array(np.zeros(self.dimension)), m.array(np.eye(self.dimension)[0])
+
+    def overlap_message(self, overlap: float) -> str:
+        unit = "rad" if self.rotational else "m"
         return (
-            m.sin(self.sign * (value - self.limit_value))
-            if self.joint.joint_type.angle
-            else self.sign * (value - self.limit_value)
+            f"{self.name}: the joint {self.joint.name} is {overlap:.3g} {unit} beyond its stop; "
+            "change its initial value or the limit"
         )
 
 
-class JointStopImpact:
-    """Impact at a joint stop of a system."""
+@functools.cache
+def _stop_constraint(a: Parametrisation, b: Parametrisation, rotational: bool, sign: float, n: int) -> ModelFunction:
+    """Return the constraint of a closed stop; for an angle, on the sine of the gap, which is quadratic in q."""
+    invariants = joint_forces.joint_invariants(a, b, rotational)
 
-    def __init__(self, system: System, stop: JointStop, dofs: list[int], switch: int) -> None:
-        self.system, self.stop, self.dofs, self.twist = system, stop, dofs, TwistCoordinates(system)
-        #: Index of ``touching`` among the parameters.
-        self.switch = switch
+    def gap(q: Vector, k: ParameterNamespace) -> ScalarLike:
+        w = invariants(q, k)
+        if not rotational:
+            return sign * (k.limit - w[0])
+        cosine, sine = cosine_sine(w)
+        return sign * (m.sin(k.limit) * cosine - m.cos(k.limit) * sine)
 
-    def impact_guard(self, q: Expr, k: Expr) -> Expr:
-        """Return the impact guard: crosses zero upwards when the joint reaches an inactive stop."""
-        return (1 - k[self.switch]) * self._penetration(q) - k[self.switch]
-
-    def release_guard(self, q: Expr, k: Expr) -> Expr:
-        """Return the release guard: crosses zero downwards when the joint leaves an active stop by the tolerance."""
-        return k[self.switch] * (self._penetration(q) + _RELEASE_TOL) - (1 - k[self.switch])
-
-    def _penetration(self, q: Expr) -> Expr:
-        return m.to_casadi(m.array([self.stop.penetration(m.from_casadi(q[self.dofs]))]))
-
-    def is_active(self, q: np.ndarray) -> bool:
-        """Return whether the joint is at the stop or beyond it."""
-        angle, value = self.stop.joint.joint_type.angle, float(self._value(q))
-        gap = self.stop.sign * (value - self.stop.limit_value)
-        return bool(gap > -1e-9 and not (angle and gap > np.pi))
-
-    @functools.cached_property
-    def _value(self) -> ca.Function:
-        q = ca.SX.sym("q", self.system.n)
-        joint_q, joint = m.from_casadi(q[self.dofs]), self.stop.joint
-        value = joint.angle(joint_q) if joint.joint_type.angle else joint.displacement(joint_q)
-        return ca.Function("value", [q], [m.to_casadi(m.array([value]))])
-
-    @functools.cached_property
-    def _impact_terms(self) -> ca.Function:
-        """Jacobian of the joint rate, mass matrix, Jacobian of the constraints between bodies, the system of
-        accelerations, and the velocity-dependent part of the joint acceleration."""
-        system, d, joint_constraints = self.system, equations_of_motion(self.system), list(self.twist.joint_constraints)
-        G = d.G[joint_constraints, :] if joint_constraints else ca.SX(0, system.n)
-        rate_jacobian = ca.jacobian(self._penetration(d.q), d.q)
-        terms = [
-            rate_jacobian,
-            ca.jacobian(d.fibre_derivative, d.v),
-            G,
-            *d.kkt_system,
-            ca.jtimes(rate_jacobian @ d.v, d.q, d.v),
-        ]
-        return ca.Function("impact", [d.q, d.v, d.t, d.k], [ca.densify(term) for term in terms])
-
-    def apply_impact(self, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray, h: float) -> Mapping[str, object]:
-        """Apply the impact law; the contact becomes persistent if the next flight would be too short."""
-        rate_jacobian, mass, G, matrix, right, velocity_term = (
-            np.array(term) for term in self._impact_terms(q, v, t, k)
-        )
-        rate = float((rate_jacobian @ v).item())
-        is_opposite = self.stop.joint.joint_type.angle and np.cos(float(self._value(q)) - self.stop.limit_value) < 0
-        if rate <= 0 or is_opposite:  # the sine of the penetration also vanishes half a turn away
-            return {}
-        rebound_rate = self.stop.restitution * rate
-        closing_acceleration = float(
-            (rate_jacobian @ np.linalg.lstsq(matrix, right, rcond=1e-12)[0][: q.size] + velocity_term).item()
-        )
-        closes = rebound_rate < min_rebound_velocity(closing_acceleration, h)
-        N = self.twist.kinematic_matrix(q)
-        # gap rate and reactions of the joints in quasi-velocities
-        delassus, response = joint_space_delassus(-rate_jacobian @ N, G @ N, N.T @ mass @ N)
-        impulse = dissipative_impulse(delassus, np.array([-rate]), 0.0 if closes else self.stop.restitution, 0.0)
-        change = {"v": v + N @ response @ impulse}
-        return {**change, "parameters": self._active_parameter(1.0)} if closes else change
-
-    def release(self, q: np.ndarray) -> Mapping[str, object]:
-        return {"parameters": self._active_parameter(0.0)}
-
-    def _active_parameter(self, value: float) -> dict[str, float]:
-        return {f"{self.stop.limit}.touching": value}
+    return switchable_constraint(gap, n)
 
 
-def joint_stop_impacts(system: System, stops: Sequence[JointStop]) -> list[JointStopImpact]:
-    """Return the impacts of all joint stops of a system."""
-    index = {name: i for i, name in enumerate(system.coordinates)}
-    switch_index = {
-        element.name: indices[-1]
-        for element, indices in zip(system.elements, system.element_parameters, strict=True)
-        if indices
-    }
-    return [
-        JointStopImpact(system, stop, [index[str(name)] for name in stop.joint.coordinates], switch_index[stop.limit])
-        for stop in stops
-    ]
+def close_initial_stops(system: System, stops: Sequence[JointStop], q: np.ndarray) -> bool:
+    """Close the stops that a configuration touches, and open the others; return whether a stop is closed.
+
+    The parameters of the elements change; a static equilibrium then rests on the closed stops. Raises an error if the
+    configuration is beyond a stop.
+    """
+    index, any_closed = {name: i for i, name in enumerate(system.coordinates)}, False
+    for stop in stops:
+        symbols = ca.SX.sym("q", len(stop.coordinates))
+        assert stop.element is not None
+        values, local = stop.element.parameters.values, m.from_casadi(symbols)
+        gap, *_ = stop.kinematics(local, local, ParameterNamespace({**stop.gap_constants, **values}))
+        gap_function = ca.Function("gap", [symbols], [m.to_casadi(m.array([gap]))])
+        value = float(gap_function(q[[index[name] for name in stop.coordinates]]))
+        if value < -_CLOSED_TOL:
+            raise InputError(stop.overlap_message(-value))
+        closed = value <= _CLOSED_TOL
+        values["touching"] = np.array(float(closed))
+        any_closed |= closed
+    return any_closed
 
 
-def joint_stop_events(system: System, stops: Sequence[JointStop]) -> tuple[GuardedEvent, ...]:
-    """Return two guarded events for each stop: impact and release."""
-    events = []
-    for impact in joint_stop_impacts(system, stops):
-        events.append(GuardedEvent(impact.stop.name, impact.impact_guard, 1, impact.apply_impact, may_accumulate=True))
-        events.append(GuardedEvent(f"{impact.stop.name} left", impact.release_guard, -1, impact.release))
-    return tuple(events)
+def stop_outputs(stops: Sequence[JointStop], multipliers: Sequence[int]) -> dict[str, Quantity]:
+    """Return the force or torque of the stops of one limit on the second body: positive at a lower limit."""
+    stop = stops[0]
+    quantity, unit, preposition = ("torque", "N m", "about") if stop.rotational else ("force", "N", "along")
+    joint = stop.joint
+    description = f"{quantity} of {stop.limit} on {joint.body_b.name} {preposition} the axis of {joint.name}"
+
+    def force(q: Expr, v: Expr, lam: Expr, t: Expr, k: Expr) -> Any:
+        return sum(stop.sign * lam[i] for stop, i in zip(stops, multipliers, strict=True))
+
+    return {quantity: Quantity(description, unit, force, from_multipliers=True)}

@@ -15,6 +15,7 @@ import scipy.sparse.linalg as spl
 from livens.errors import InputError
 from livens.expressions.evaluate import BatchEvaluator
 from livens.models.element import ElementType
+from livens.models.external_force import require_force_expressions
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
 from livens.multibody.statics import Equilibrium
@@ -82,6 +83,7 @@ class StaticResidual:
 
 def load_stepping(system: System, assembly: Assembly, steps: int, t: float) -> Equilibrium:
     """Solve for the equilibrium under full load, by a sequence of load factors."""
+    require_force_expressions(system, "an equilibrium")
     residual, q, lam = StaticResidual(system, assembly.twist, t), assembly.position, np.zeros(system.m)
     dimension = max(frame.dimension for frame in assembly.twist.frames)  # modal frames have fewer coordinates
     centres = np.array([q[list(frame.position)] for frame in assembly.twist.frames if frame.dimension == dimension])

@@ -80,7 +80,8 @@ def _force(parametrisation: Parametrisation, f: Law, body_axes: bool) -> ModelFu
     return forces
 
 
-def force(body: BodyElement, f: Any, at: Any = None, frame: str = "space") -> Element:
+@explain_call_errors
+def force(body: BodyElement, f: object, at: ArrayLike | None = None, frame: str = "space") -> Element:
     """Return an applied force at a point of a body.
 
     Parameters
@@ -129,7 +130,8 @@ def _torque(parametrisation: Parametrisation, tau: Law) -> ModelFunction:
     return lambda q, t, k: parametrisation.generalised_torque(q, m.array(tau(t, k)))
 
 
-def torque(body: BodyElement, tau: Any) -> Element:
+@explain_call_errors
+def torque(body: BodyElement, tau: object) -> Element:
     """Return an applied torque on a body.
 
     Parameters
@@ -197,7 +199,9 @@ def _state_load(parametrisation: Parametrisation, law: Law, is_force: bool, body
     return forces
 
 
-def state_load(body: BodyElement, law: Law, is_force: bool, at: Any = None, frame: str = "space") -> Element:
+def state_load(
+    body: BodyElement, law: Law, is_force: bool, at: ArrayLike | None = None, frame: str = "space"
+) -> Element:
     """Return a force at a point, or a torque, that is a law of time and of the state of its body."""
     check_choice("frame", frame, ("space", "body"))
     quantity, parametrisation = "force" if is_force else "torque", body.parametrisation
@@ -214,6 +218,6 @@ def state_load(body: BodyElement, law: Law, is_force: bool, at: Any = None, fram
     )
 
 
-def as_time_law(context: str, value: Any, size: int) -> TimeLaw:
+def as_time_law(context: str, value: object, size: int) -> TimeLaw:
     """Return a load of `size` components, a function of time or constant, as a law."""
     return value if isinstance(value, TimeLaw) else time_law(context, value, "command", (size,))

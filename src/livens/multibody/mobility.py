@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from livens.errors import abbreviate
 from livens.models.disjoint_sets import DisjointSets
 from livens.models.linalg import SOLVED_RTOL, numerical_rank
 from livens.models.system import System
@@ -71,9 +72,8 @@ class MobilityReport:
             f"start            {name} = {reached:.6g} (target {asked:.6g})" for name, asked, reached in self.targets
         ]
         if self.computed:
-            shown = ", ".join(f"{name} = {value:.6g}" for name, value in self.computed[:_MAX_COMPUTED])
-            more = f" and {len(self.computed) - _MAX_COMPUTED} more" if len(self.computed) > _MAX_COMPUTED else ""
-            lines.append(f"start            computed, as no value is given: {shown}{more}")
+            computed = abbreviate([f"{name} = {value:.6g}" for name, value in self.computed], _MAX_COMPUTED)
+            lines.append(f"start            computed, as no value is given: {computed}")
         lines += [f"note             {note}" for note in self.import_warnings]
         return "\n".join(lines)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body_elements import BodyElement, check_bodies
-from livens.types import ArrayLike, Vector
+from livens.types import ArrayLike, ModelFunction, Vector
 
 
-def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
+@explain_call_errors
+def linear_momentum(bodies: Sequence[BodyElement]) -> ModelFunction:
     """Return the generator of translations of all bodies along each axis (linear momentum).
 
     Parameters
@@ -46,7 +46,8 @@ def linear_momentum(bodies: Sequence[BodyElement]) -> Callable[[Any], Any]:
     return lambda q: np.hstack(blocks)
 
 
-def angular_momentum(bodies: Sequence[BodyElement], axis: ArrayLike | None = None) -> Callable[[Any], Any]:
+@explain_call_errors
+def angular_momentum(bodies: Sequence[BodyElement], axis: ArrayLike | None = None) -> ModelFunction:
     """Return the generator of rotations of all bodies about the axes through the origin.
 
     See Kinon and Betsch 2024, eq. 65.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +12,9 @@ import casadi as ca
 import numpy as np
 
 import livens
-from livens.errors import InputError, LivensError, explain_call_errors, suggestion
+from livens.errors import InputError, LivensError, abbreviate, explain_call_errors, suggestion
 from livens.expressions.parameters import shared
+from livens.late_attributes import LateAttributes
 from livens.models.element import Element
 from livens.models.problem import Problem
 from livens.models.system import System
@@ -23,37 +22,37 @@ from livens.multibody import loads
 from livens.multibody.assembly import Assembly, InitialCondition
 from livens.multibody.body import Body, Marker
 from livens.multibody.body_elements import AttachmentPoint, BodyElement, coordinates
+from livens.multibody.builder.constraints import ConstraintMethods
 from livens.multibody.builder.contacts import ContactMethods
 from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.couplings import CouplingMethods
 from livens.multibody.builder.joint_space import JointSpaceMethods
 from livens.multibody.builder.joints import JointMethods
 from livens.multibody.builder.plates import PlateMethods
+from livens.multibody.builder.robot_files import RobotFileMethods
 from livens.multibody.inputs import register_angle_branches, register_inputs, set_initial_branches
 from livens.multibody.joint import Joint
-from livens.multibody.joint_stops import joint_stop_events, joint_stop_impacts
+from livens.multibody.joint_stops import close_initial_stops
 from livens.multibody.momenta import angular_momentum, linear_momentum
 from livens.multibody.outputs import model_outputs
 from livens.multibody.sampled_controller import register_controllers
 from livens.multibody.spanning_tree import tree_constraints
 from livens.scene import html
 from livens.scene.sketch import svg
+from livens.types import ModelFunction
 from livens.validation import (
     check_array,
-    check_bool,
-    check_choice,
     check_integer,
     check_number,
-    check_path,
-    check_positive,
 )
 
 if TYPE_CHECKING:
-    from livens.multibody.contacts.rigid_contact import RigidContact
+    from livens.models.guarded_event import GuardedEvent
+    from livens.multibody.contacts.rigid_contact import RigidContact, UnilateralContact
     from livens.multibody.contacts.shapes import CollisionShape
     from livens.results.result import Result
 
 if TYPE_CHECKING:  # importers, contacts and statics are imported on demand
-    from livens.multibody.imports.robot_description import RobotDescription
     from livens.multibody.mobility import MobilityReport
     from livens.multibody.statics import Equilibrium
 
@@ -64,7 +63,17 @@ _MAX_LOAD_STEPS = 1_000_000
 
 
 @explain_call_errors
-class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, JointSpaceMethods):
+class Multibody(
+    LateAttributes,
+    PlateMethods,
+    JointMethods,
+    ConstraintMethods,
+    CouplingMethods,
+    ControlMethods,
+    ContactMethods,
+    JointSpaceMethods,
+    RobotFileMethods,
+):
     """Multibody model: bodies, joints, force elements and contacts, added by methods.
 
     Points and axes are given in the reference configuration, in global coordinates. The reference configuration need
@@ -92,174 +101,6 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
     1
     """
 
-    # -- files of robots ----------------------------------------------------------------------------------------------
-    @classmethod
-    def from_urdf(
-        cls,
-        path: str | Path,
-        *,
-        base: str = "fixed",
-        packages: Mapping[str, str | Path] | None = None,
-        limit_stiffness: float | None = None,
-        inertia: str = "error",
-        strict: bool = True,
-        contacts: Mapping[str, Any] | None = None,
-        show_collisions: bool = False,
-    ) -> Multibody:
-        """Read a robot from a URDF file, or from a xacro file if the package `xacro` is installed.
-
-        The reference configuration has all joint coordinates at zero. A ``<mimic>`` joint becomes an exact coupling.
-
-        Parameters
-        ----------
-        path : str or Path
-            URDF file; a file with the suffix ``.xacro`` is expanded first.
-        base : {"fixed", "floating"}, default "fixed"
-            Whether the root link belongs to the ground or is a free body.
-        packages : mapping of str to path, optional
-            Folders of the packages in ``package://`` addresses. By default they are searched above the file.
-        limit_stiffness : float, optional
-            Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
-        inertia : {"error", "balance"}, default "error"
-            Treatment of inertia tensors that no body can have, as their principal moments violate the triangle
-            inequality: an error, or three equal moments with the same sum (as MuJoCo's ``balanceinertia``).
-        strict : bool, default True
-            Raise an error for content that changes the motion and is not supported. If False, such content is ignored
-            and listed in ``import_warnings``.
-        contacts : mapping, optional
-            Contacts of the collision geometry, with a horizontal ground. Keys: ``stiffness`` in N/m, or
-            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
-            (1.0); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
-            not collide.
-        show_collisions : bool, default False
-            Whether to draw collision geometry of links that have visual geometry.
-
-        Returns
-        -------
-        Multibody
-            Model of the robot; ``import_warnings`` lists the content of the file that is ignored.
-
-        Raises
-        ------
-        InputError
-            If the file is not a valid URDF file, or if no link can move.
-        """
-        from livens.multibody.imports.urdf import read_urdf
-
-        file = check_path("path", path)
-        check_bool("show_collisions", show_collisions)
-        check_choice("base", base, ("fixed", "floating"))
-        robot = read_urdf(
-            file, base, _package_paths(packages), check_bool("strict", strict), contacts is not None, show_collisions
-        )
-        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
-
-    @classmethod
-    def from_mjcf(
-        cls,
-        path: str | Path,
-        *,
-        limit_stiffness: float | None = None,
-        inertia: str = "error",
-        strict: bool = True,
-        actuators: bool = True,
-        keyframe: str | int | None = None,
-        contacts: Mapping[str, Any] | None = None,
-        show_collisions: bool = False,
-    ) -> Multibody:
-        """Read a model from an MJCF file (MuJoCo).
-
-        The reference configuration is that of the file. ``equality`` elements become exact constraints.
-
-        Parameters
-        ----------
-        path : str or Path
-            MJCF file.
-        limit_stiffness : float, optional
-            Stiffness of the joint limits in N m/rad or N/m. Without it, joint limits are ignored.
-        inertia : {"error", "balance"}, default "error"
-            Treatment of inertia tensors that no body can have, as their principal moments violate the triangle
-            inequality: an error, or three equal moments with the same sum (as MuJoCo's ``balanceinertia``).
-        strict : bool, default True
-            Raise an error for content that changes the motion and is not supported. If False, such content is ignored
-            and listed in ``import_warnings``.
-        actuators : bool, default True
-            Whether to import actuators.
-        keyframe : str or int, optional
-            Name or number of the stored state of the file that the model starts from, with its controls. By default
-            the model starts from the reference configuration at rest.
-        contacts : mapping, optional
-            Contacts of the collision geometry. Keys: ``stiffness`` in N/m, or
-            ``"solref"`` (from solref, solimp and the mass of the model); ``dissipation`` in s/m (1.0); ``friction``
-            (that of the file); ``pairs``, "ground" (default, with static shapes) or "all". Without it, bodies do
-            not collide.
-        show_collisions : bool, default False
-            Whether to draw geoms that MuJoCo does not display by default: groups 3 to 5, and opacity 0. Files keep
-            collision geometry there. A body without other geoms shows them always.
-
-        Returns
-        -------
-        Multibody
-            Model; ``import_warnings`` lists the content of the file that is ignored.
-
-        Raises
-        ------
-        InputError
-            If the file is not a valid MJCF file, or if no body can move.
-        """
-        from livens.multibody.imports.mjcf import read_mjcf
-
-        check_bool("show_collisions", show_collisions)
-        flags = check_bool("strict", strict), check_bool("actuators", actuators)
-        robot = read_mjcf(check_path("path", path), *flags, keyframe, contacts is not None, show_collisions)
-        return cls._from_robot(robot, limit_stiffness, inertia, contacts)
-
-    def to_mjcf(self, path: str | Path, *, force: bool = False) -> list[str]:
-        """Write the model as an MJCF file (MuJoCo), in its initial configuration.
-
-        The keyframe ``start`` contains the initial velocities. Loop-closing joints become ``equality`` constraints,
-        which MuJoCo treats as soft constraints.
-
-        Parameters
-        ----------
-        path : str or Path
-            File to write.
-        force : bool, default False
-            Whether to replace an existing file.
-
-        Returns
-        -------
-        list of str
-            Content of the model that MJCF cannot represent, such as control laws; also written as comments.
-
-        Raises
-        ------
-        InputError
-            If a joint has no counterpart in MuJoCo, or if the file exists and `force` is False.
-        """
-        from livens.multibody.exports.mjcf import write_mjcf
-
-        return write_mjcf(self, check_path("path", path), check_bool("force", force))
-
-    @classmethod
-    def _from_robot(
-        cls,
-        robot: RobotDescription,
-        limit_stiffness: float | None,
-        inertia: str,
-        contacts: Mapping[str, Any] | None = None,
-    ) -> Multibody:
-        from livens.multibody.imports.collision_geometry import ContactOptions
-        from livens.multibody.imports.to_multibody import MultibodyBuilder
-
-        stiffness = None if limit_stiffness is None else check_positive("limit_stiffness", limit_stiffness)
-        mb = cls(gravity=robot.gravity if robot.gravity.any() else None, name=robot.name or "robot")
-        balances = check_choice("inertia", inertia, ("error", "balance")) == "balance"
-        MultibodyBuilder(mb, robot, stiffness, balances, ContactOptions.of(contacts)).build()
-        if not mb.bodies:
-            raise InputError(f"{robot.name}: no body can move, so there is nothing to simulate")
-        return mb
-
     if TYPE_CHECKING:  # attached by later layers, see `attach`
 
         def simulate(
@@ -269,7 +110,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             *,
             scheme: str | None = None,
             velocity_level: bool = False,
-            **options: Any,
+            **options: object,
         ) -> Result: ...
 
         def rigid_contact(
@@ -284,8 +125,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             name: str = "",
         ) -> list[RigidContact]: ...
 
+        def _contact_events(self, system: System) -> tuple[GuardedEvent, ...]: ...
+
     # -- initial state ------------------------------------------------------------------------------------------------
-    def initial(self, component: Joint | Body, *, required: bool = True, **targets: Any) -> None:
+    def initial(self, component: Joint | Body, *, required: bool = True, **targets: object) -> None:
         """Set initial values of a joint or of a body.
 
         All other coordinates and velocities follow from the constraints: the configuration nearest to the reference
@@ -335,24 +178,21 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             self._initial_conditions.append(InitialCondition(component, name, np.atleast_1d(values), required))
         self.__dict__.pop("_built", None)
 
+    @property
+    def _unilateral_contacts(self) -> list[UnilateralContact]:
+        """Unilateral contacts of the mechanism: joint stops and rigid contacts."""
+        return [stop for stops in self._joint_stops.values() for stop in stops] + [*self._rigid_contacts.values()]
+
     @functools.cached_property
     def _built(self) -> tuple[System, Assembly]:
         built = self._build()
-        if self._joint_stops:
-            active = {
-                impact.stop.limit
-                for impact in joint_stop_impacts(built[0], self._joint_stops)
-                if impact.is_active(built[1].position)
-            }
-            for limit in {impact.limit for impact in self._joint_stops}:
-                self._force_elements[limit].parameters.values["touching"] = np.array(float(limit in active))
-            if active:
-                built = self._build()
-        return built
+        stops = [stop for stops in self._joint_stops.values() for stop in stops]
+        return self._build() if close_initial_stops(built[0], stops, built[1].position) else built
 
     def _build(self) -> tuple[System, Assembly]:
         system = self._build_system()
-        return system, Assembly(system, list(self.bodies.values()), list(self._initial_conditions))
+        states = {str(state.body.coordinates[0]): state.initial for state in self._integrator_states.values()}
+        return system, Assembly(system, list(self.bodies.values()), list(self._initial_conditions), states)
 
     def _build_system(self) -> System:
         unused = [declared.name for declared in self._inputs.values() if not declared.uses]
@@ -363,10 +203,10 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         if not bodies:
             raise InputError("a mechanism needs at least one body")
         body_elements = [rigid_body.element for rigid_body in bodies if rigid_body.element is not None]
-        extra_bodies = [body for body, _ in self._integrator_states.values()]
+        extra_bodies = [state.body for state in self._integrator_states.values()]
         extra_bodies += [wheel.spin for wheel in self._wheels.values()]
         extra_bodies += [armature.rotor for armature in self.armatures.values()]
-        extra_bodies += [body for rigid_contact in self._rigid_contacts.values() for body in rigid_contact.slack_states]
+        extra_bodies += [body for contact in self._unilateral_contacts for body in contact.slack_states]
         elements: list[Element] = [
             *body_elements,
             *extra_bodies,
@@ -375,7 +215,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         elements += [component.element for component in self.couplings.values()]
         elements += [*(armature.element for armature in self.armatures.values()), *self._force_elements.values()]
         elements += [element for contact in self._pair_contacts.values() for element in contact.elements]
-        elements += [contact.element for contact in self._rigid_contacts.values() if contact.element is not None]
+        elements += [contact.element for contact in self._unilateral_contacts if contact.element is not None]
         elements += [group.element for group in self._contact_groups.values()]
         elements += self._flexible_elements
         shared_parameters = {}
@@ -388,6 +228,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             momenta = {name: _padded_generator(generator, len(extra_bodies)) for name, generator in momenta.items()}
         names = coordinates([*body_elements, *extra_bodies])
         system = System(names, elements=elements, parameters=shared_parameters, symmetries=momenta, frames=True)
+        system.external_force = self._external_force
         if self._contact_groups:
             from livens.multibody.contacts.contact_group import build_detected_contacts
 
@@ -399,14 +240,21 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         system.redundancy_policy = self.redundant
         system.tree_constraints = functools.partial(tree_constraints, system)
         system.name = self.name
+        constraints = dict(zip(map(id, system.elements), system.element_constraints, strict=True))
+        system.controller_states = tuple(
+            (
+                system.coordinates.index(str(state.body.coordinates[0])),
+                constraints[id(self._force_elements[name])].start,
+            )
+            for name, state in self._integrator_states.items()
+        )
         register_inputs(system, self._inputs)
         register_angle_branches(system, self._angle_branches)
         system.quantities = model_outputs(system, self)
         if self._sampled_controllers:
             system.quantities |= register_controllers(system, self._sampled_controllers)
-        system.model_events = joint_stop_events(system, self._joint_stops)
-        if self._rigid_contact_events is not None:
-            system.model_events += self._rigid_contact_events(system)
+        if self._unilateral_contacts:
+            system.model_events = self._contact_events(system)
         return system
 
     @property
@@ -490,9 +338,11 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         from livens.multibody.contacts.checks import check_step_size
         from livens.multibody.contacts.contact_group import check_group_step_size
 
-        fall = 0.0 if self.gravity is None else float(np.linalg.norm(self.gravity))
-        check_step_size(self._pair_contacts.values(), self.system, *self.assembly.state, h, fall)
-        check_group_step_size(self._contact_groups, self.system, *self.assembly.state, h, fall)
+        gravity = np.zeros(self.dimension) if self.gravity is None else np.asarray(self.gravity, dtype=float)
+        check_step_size(
+            self._pair_contacts.values(), self.system, *self.assembly.state, h, float(np.linalg.norm(gravity))
+        )
+        check_group_step_size(self._contact_groups, self.system, *self.assembly.state, h, gravity)
 
     @property
     def default_scheme(self) -> str:
@@ -541,12 +391,13 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         Raises
         ------
         InputError
-            If no equilibrium is found, or if the model has a PID controller.
+            If no equilibrium is found, or if the model has a controller with a state.
         """
         if self._integrator_states:
             controller = next(iter(self._integrator_states))
             raise InputError(
-                f"the equilibrium of the PID controller '{controller}' has zero error: set it as initial value"
+                f"the equilibrium of the controller '{controller}' depends on its state; that of a PID controller has "
+                "zero error: set it as initial value"
             )
         if load_steps is None:
             from livens.multibody.statics import equilibrium
@@ -587,7 +438,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         else:
             self._point_sensors[name] = self._marker(name, target), frame
 
-    def _marker(self, name: str, value: Any) -> Marker:
+    def _marker(self, name: str, value: object) -> Marker:
         marker = value.centre if isinstance(value, Body) and value.element is not None else value
         if not isinstance(marker, Marker):
             raise InputError(f"{name}: a sensor needs a point of a body, got {value!r}")
@@ -669,7 +520,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         return Problem(name, system, theta, rates, "livens-variational", h, t_end)
 
     @classmethod
-    def attach(cls, name: str, value: Any) -> None:
+    def attach(cls, name: str, value: object) -> None:
         """Add a method that a later layer defines, under a name listed in `livens.MULTIBODY_ACCESSORS`.
 
         Parameters
@@ -683,15 +534,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
             cls, name, explain_call_errors(value, f"Multibody.{name}") if isinstance(value, FunctionType) else value
         )
 
-    def __getattr__(self, name: str) -> Any:
-        """Import the layer that defines a late-bound method such as `simulate`, and return the method."""
-        if name in livens.MULTIBODY_ACCESSORS and name not in vars(type(self)):
-            importlib.import_module(f"livens.{livens.MULTIBODY_ACCESSORS[name]}")
-            return getattr(self, name)
-        raise AttributeError(f"a Multibody has no '{name}'{suggestion(name, dir(self))}")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *livens.MULTIBODY_ACCESSORS})
+    @classmethod
+    def _late_attributes(cls) -> Mapping[str, str]:
+        return livens.MULTIBODY_ACCESSORS
 
     def __repr__(self) -> str:
         name = "" if self.name == "mechanism" else f" {self.name}"
@@ -701,9 +546,9 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         """Return the summary and the picture of the initial configuration for notebooks."""
         summary = {
             "mechanism": self.name,
-            "bodies": f"{len(self.bodies)}: {html.abbreviate(list(self.bodies))}",
-            "joints": f"{len(self.joints)}: {html.abbreviate(list(self.joints))}" if self.joints else "",
-            "forces": html.abbreviate(list(self._force_elements)),
+            "bodies": f"{len(self.bodies)}: {abbreviate(list(self.bodies))}",
+            "joints": f"{len(self.joints)}: {abbreviate(list(self.joints))}" if self.joints else "",
+            "forces": abbreviate(list(self._force_elements)),
             "gravity": "none" if self.gravity is None else f"{[float(g) for g in self.gravity]} m/s²",
             "more": "mb.check(), mb.simulate(t_end=, h=)",
         }
@@ -714,7 +559,7 @@ class Multibody(PlateMethods, JointMethods, ControlMethods, ContactMethods, Join
         return f'<div style="display:flex;gap:1em;align-items:center">{picture}{html.definition_table(summary)}</div>'
 
 
-def _padded_generator(generator: Callable[[Any], Any], count: int) -> Callable[[Any], Any]:
+def _padded_generator(generator: ModelFunction, count: int) -> ModelFunction:
     """Extend the generator of a symmetry by `count` coordinates that it leaves unchanged."""
 
     def generated(q: Any) -> Any:
@@ -722,14 +567,6 @@ def _padded_generator(generator: Callable[[Any], Any], count: int) -> Callable[[
         return np.hstack([rows, np.zeros((len(rows), count))])
 
     return generated
-
-
-def _package_paths(packages: Any) -> dict[str, Path] | None:
-    if packages is None:
-        return None
-    if not isinstance(packages, Mapping):
-        raise InputError(f"packages must map package names to folders, as {{'name': folder}}, got {packages!r}")
-    return {str(name): check_path(f"packages: {name}", folder) for name, folder in packages.items()}
 
 
 def _gravity_element(body: BodyElement) -> Element:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -21,7 +21,9 @@ from livens.multibody.couplings import Coupling
 from livens.multibody.force_outputs import ElementIndex, wrench_from_generalised_force
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import angular_velocity
+from livens.multibody.joint_stops import stop_outputs
 from livens.multibody.penalty_joint import PenaltyJoint
+from livens.multibody.pid import ControllerState
 from livens.types import Expr, ModelFunction
 
 if TYPE_CHECKING:
@@ -69,8 +71,8 @@ def model_outputs(system: System, model: ModelBase) -> dict[str, Quantity]:
         add(drive.name, {"force" if unit == "N" else "torque": _drive_force(drive, multiplier, unit)})
     for name, force_outputs in model._force_outputs:
         add(name, force_outputs.outputs(name, ElementIndex.of(system, element_index[id(force_outputs.element)], index)))
-    for name, (body, unit) in model._integrator_states.items():
-        outputs[f"{name}.integral"] = _integral_output(name, index[str(body.coordinates[0])], unit)
+    for name, state in model._integrator_states.items():
+        outputs[f"{name}.{state.quantity}"] = _controller_output(name, index[str(state.body.coordinates[0])], state)
     for wheel in model._wheels.values():
         dofs, spin = [index[str(c)] for c in wheel.body.coordinates], index[str(wheel.spin.coordinates[0])]
         mass_entry = system.element_parameters[element_index[id(wheel.spin)]][-1]
@@ -85,6 +87,9 @@ def model_outputs(system: System, model: ModelBase) -> dict[str, Quantity]:
             continue
         multipliers = system.element_constraints[element_index[id(rigid_contact.element)]]
         add(rigid_contact.name, _rigid_contact_outputs(rigid_contact.name, multipliers.start))
+    for limit, stops in model._joint_stops.items():
+        rows = [system.element_constraints[element_index[id(stop.element)]].start for stop in stops]
+        add(limit, stop_outputs(stops, rows))
     if model._pair_contacts or model._contact_groups:
         from livens.multibody.contacts import outputs as contact_outputs  # imported on demand
 
@@ -123,8 +128,9 @@ def _resolved_in_frame(name: str, quantity: Quantity, frame: Marker | None, inde
     return dataclasses.replace(quantity, description=description, expression=resolved, applied=None)
 
 
-def _integral_output(name: str, index: int, unit: str) -> Quantity:
-    return Quantity(f"integrated error of {name}", unit, lambda q, v, lam, t, k: q[index])
+def _controller_output(name: str, index: int, state: ControllerState) -> Quantity:
+    label = "integrated error" if state.quantity == "integral" else state.quantity
+    return Quantity(f"{label} of {name}", state.unit, lambda q, v, lam, t, k: q[index])
 
 
 def _sensor_outputs(name: str, marker: Marker, frame: Marker | None, index: Mapping[str, int]) -> dict[str, Quantity]:
@@ -209,7 +215,7 @@ def _user_output(function: ModelFunction) -> ModelFunction:
 def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
     d, parametrisation = body.dimension, body.parametrisation
 
-    def local(function: Callable[[Any, Any], Any]) -> ModelFunction:
+    def local(function: ModelFunction) -> ModelFunction:
         return lambda q, v, lam, t, k: m.to_casadi(m.array(function(m.from_casadi(q[i]), m.from_casadi(v[i]))))
 
     outputs = {
@@ -231,7 +237,7 @@ def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
             outputs[name] = Quantity(
                 f"point {name} of {body.name}",
                 "m",
-                local(lambda q, v, lever=local_position: parametrisation.point(q, lever)),  # type: ignore[misc]
+                local(lambda q, v, lever=local_position: parametrisation.point(q, lever)),
                 shape=(d,),
             )
     return outputs
@@ -240,7 +246,7 @@ def _body_outputs(body: Body, i: list[int]) -> dict[str, Quantity]:
 def _joint_outputs(joint: Joint, i: list[int]) -> dict[str, Quantity]:
     name = joint.name
 
-    def local(function: Callable[[Any, Any], Any]) -> ModelFunction:
+    def local(function: ModelFunction) -> ModelFunction:
         return lambda q, v, lam, t, k: m.to_casadi(m.array([function(m.from_casadi(q[i]), m.from_casadi(v[i]))]))
 
     outputs = {}

@@ -61,7 +61,7 @@ class Parametrisation:
         """Return the generalised force on a body-fixed vector X; its power is ``f . d/dt vector(q, X)``."""
         raise NotImplementedError
 
-    def generalised_torque(self, q: Any, tau: Any) -> Vector:
+    def generalised_torque(self, q: ArrayLike, tau: ArrayLike) -> Vector:
         """Return the generalised force of a spatial torque; its power is ``tau . omega``."""
         raise NotImplementedError
 

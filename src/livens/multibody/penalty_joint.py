@@ -72,6 +72,7 @@ class PenaltyJoint:
 
     @property
     def name(self) -> str:
+        """Name of the joint."""
         return self.joint.name
 
 

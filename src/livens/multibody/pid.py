@@ -8,6 +8,7 @@ midpoint, and the control law uses the mean of z at both ends. Its work is part 
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,12 +16,23 @@ import numpy as np
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import InvariantForm, of_invariants
 from livens.multibody.body_elements import BodyElement
-from livens.multibody.joint_forces import Law, conjugate_force, joint_coordinate, joint_invariants, joint_rate
+from livens.multibody.inputs import Law
+from livens.multibody.joint_forces import conjugate_force, joint_coordinate, joint_invariants, joint_rate
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
 from livens.types import ScalarLike, Vector
 
 if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
+
+
+@dataclass(eq=False)
+class ControllerState:
+    """State of a controller: the coordinate of a body of negligible mass, with the name and the unit of its output."""
+
+    body: BodyElement
+    quantity: str
+    unit: str
+    initial: float = 0.0
 
 
 #: Mass of the integrator coordinate in kg: an error of one radian has half of this as kinetic energy in J.

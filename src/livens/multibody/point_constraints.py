@@ -6,7 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element
 from livens.multibody import visuals
@@ -24,7 +24,8 @@ def _coincidence_constraint(a: Parametrisation, b: Parametrisation) -> ModelFunc
     return lambda q, k: relative_position(a, b, q, k)
 
 
-def spherical_joint(point_a: Any, point_b: Any) -> Element:
+@explain_call_errors
+def spherical_joint(point_a: object, point_b: object) -> Element:
     """Return a spherical joint: two points coincide (Kinon and Betsch 2024, eq. 125); a pin in the plane.
 
     Parameters
@@ -68,7 +69,8 @@ def _distance_constraint(a: Parametrisation, b: Parametrisation) -> ModelFunctio
     return constraints
 
 
-def rigid_link(point_a: Any, point_b: Any, length: float) -> Element:
+@explain_call_errors
+def rigid_link(point_a: object, point_b: object, length: float) -> Element:
     """Return a massless rigid link: a constant distance of two points that are linear in the coordinates.
 
     The only such point of a quaternion body is its centre of mass; attach a particle to other points with a

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from livens import math as m
 from livens import rotations as rot
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import shared
 from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element, InvariantForm, of_invariants
@@ -54,7 +54,8 @@ def _spring_energy(a: Parametrisation, b: Parametrisation, has_free_length: bool
     return of_invariants(invariants, energy)
 
 
-def spring(point_a: Any, point_b: Any, stiffness: float, free_length: float = 0.0) -> Element:
+@explain_call_errors
+def spring(point_a: object, point_b: object, stiffness: float, free_length: float = 0.0) -> Element:
     """Return a linear spring between two points, with energy ``stiffness/2 (distance - free_length)^2``.
 
     Parameters
@@ -96,6 +97,7 @@ def _relative_rotation(q: Vector) -> Vector:
 _torsion = of_invariants(_relative_rotation, lambda w, k: 2 * k.stiffness * m.dot(w, w))
 
 
+@explain_call_errors
 def torsion_spring(body_a: BodyElement, body_b: BodyElement, stiffness: float) -> Element:
     """Return a torsion spring that aligns two quaternion bodies, with energy ``stiffness (1 - cos(angle))``.
 
@@ -142,19 +144,15 @@ GRAVITATION = 6.67430e-11
 
 @functools.cache
 def _newtonian_potential(a: Parametrisation, b: Parametrisation) -> InvariantForm:
-    """Return the gravitational potential as a function of the squared distance or the connecting vector."""
-    linear = a.is_linear and b.is_linear
-
-    def invariants(q: Vector, k: ParameterNamespace) -> Any:
-        x = relative_position(a, b, q, k)
-        return [m.dot(x, x)] if linear else x
+    """Return the gravitational potential as a function of the squared distance of the centres, linear in q."""
 
     def energy(w: Vector, k: ParameterNamespace) -> Any:
-        return -k.constant * k.mass * k.other / m.sqrt(w[0] if linear else m.dot(w, w))
+        return -k.constant * k.mass * k.other / m.sqrt(w[0])
 
-    return of_invariants(invariants, energy)
+    return of_invariants(_squared_distance(a, b), energy)
 
 
+@explain_call_errors
 def gravitation(body_a: BodyElement, body_b: BodyElement, constant: float = GRAVITATION) -> Element:
     """Return Newtonian gravitation between two bodies, with energy ``-constant m1 m2/distance`` of their centres.
 
@@ -215,7 +213,8 @@ def _damper_dissipation(a: Parametrisation, b: Parametrisation, axial: bool) -> 
     return dissipation
 
 
-def damper(point_a: Any, point_b: Any, damping: float, axial: bool = True) -> Element:
+@explain_call_errors
+def damper(point_a: object, point_b: object, damping: float, axial: bool = True) -> Element:
     """Return a linear damper between two points, with Rayleigh function ``damping/2 (distance rate)^2``.
 
     Parameters

@@ -16,7 +16,7 @@ import numpy as np
 
 from livens import math as m
 from livens.multibody.parametrisation import DirectorParametrisation
-from livens.types import FloatArray, ScalarLike, Vector
+from livens.types import ArrayLike, FloatArray, ScalarLike, Vector
 
 #: Lower bound of a squared radius in m^2: avoids division by zero at the centre.
 _MIN_SQUARED_RADIUS = 1e-300
@@ -122,7 +122,7 @@ class ModalRingParametrisation(DirectorParametrisation):
     def generalised_force_on_vector(self, X: Any, f: FloatArray) -> Any:
         return np.concatenate([super().generalised_force_on_vector(X, f), np.zeros(2 * len(self.wave_numbers))])
 
-    def generalised_torque(self, q: Any, tau: Any) -> Vector:
+    def generalised_torque(self, q: ArrayLike, tau: ArrayLike) -> Vector:
         return np.concatenate([super().generalised_torque(q, tau), np.zeros(2 * len(self.wave_numbers))])
 
     def rotation_generator(self, q: Vector) -> Vector:

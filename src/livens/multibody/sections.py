@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.types import ArrayLike
 from livens.validation import check_array, check_number, check_positive
 
@@ -15,6 +15,7 @@ from livens.validation import check_array, check_number, check_positive
 _MAX_LENGTH = 1e60
 
 
+@explain_call_errors
 @dataclass(frozen=True, eq=False)
 class Section:
     """Cross-section of a beam: stiffness and mass per length; the first axis is along the beam.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from livens.models.contact_detection import DetectedContacts
 from livens.models.element import Element, ElementType, InvariantForm
 from livens.models.system import System
 from livens.multibody.armature import JointArmature
@@ -16,7 +17,7 @@ from livens.multibody.joint_forces import joint_invariants
 from livens.multibody.loads import gravity_potential
 
 #: Joint types of the tree tier, and those whose parent may be either body.
-TREE_JOINTS = ("revolute", "prismatic", "spherical", "fixed", "cylindrical", "universal", "planar")
+TREE_JOINTS = ("revolute", "prismatic", "spherical", "fixed", "cylindrical", "universal", "planar", "screw")
 _REVERSIBLE = ("revolute", "spherical", "fixed")
 
 
@@ -34,8 +35,12 @@ class TreeJoint:
     element_index: int = -1
     #: True if the parent is the second body of the joint.
     is_reversed: bool = False
-    #: True for a body with one coordinate, such as the spin of a wheel or the integral of a controller.
-    is_scalar: bool = False
+    #: Dimension of space: 1 for a scalar body, such as the spin of a wheel or the integral of a controller.
+    dimension: int = 3
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.dimension == 1
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,8 @@ class BodyForce:
 @dataclass(frozen=True)
 class Closure:
     """Element that connects bodies other than by a tree joint: a joint that closes a loop, a coupling, or a spring.
+
+    The coupling of rotation and translation in a screw is one, too.
 
     Its multipliers are unknowns beside those of the tree.
     """
@@ -109,19 +116,19 @@ class SpanningTree:
 
 
 DEGREES_OF_FREEDOM = dict(
-    free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3, scalar=1
+    free=6, revolute=1, prismatic=1, spherical=3, fixed=0, cylindrical=2, universal=2, planar=3, screw=2, scalar=1
 )
 
 
 def joint_type_name(joint: TreeJoint) -> str:
-    """Return the type of a tree joint, "free" or "scalar" for a body without joint."""
+    """Return the type of a tree joint; that of a body without joint is "free", in the plane "planar", or "scalar"."""
     if joint.joint is None:
-        return "scalar" if joint.is_scalar else "free"
+        return {1: "scalar", 2: "planar", 3: "free"}[joint.dimension]
     return joint.joint.type_name
 
 
 def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> SpanningTree:
-    """Return the spanning tree of a system of rigid bodies in space without redundant constraints.
+    """Return the spanning tree of a system of rigid bodies, in space or in the plane, without redundant constraints.
 
     Raises
     ------
@@ -132,11 +139,12 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
         raise NotATreeError("the model has no rigid bodies in director coordinates")
     body_of_element: dict[int, int] = {}
     for body, frame in enumerate(system.frames):
-        if (frame.dimension, len(frame.directors)) not in ((3, 3), (1, 0)) or frame.rotor:
-            raise NotATreeError("it has bodies other than rigid bodies in space")
+        if (frame.dimension, len(frame.directors)) not in ((3, 3), (2, 2), (1, 0)) or frame.rotor:
+            raise NotATreeError("it has bodies other than rigid bodies")
         body_of_element[id(system.elements[frame.element_index])] = body
     if system.external_force is not None:
-        raise NotATreeError("it has detected contacts")
+        is_contact = isinstance(system.external_force, DetectedContacts)
+        raise NotATreeError("it has detected contacts" if is_contact else "it has an external (compiled) force")
     body_of_dof = {dof: body for body, frame in enumerate(system.frames) for dof in frame.coordinates}
     joints: list[tuple[int, Joint, int, int]] = []
     weights: dict[int, int] = {}
@@ -166,10 +174,13 @@ def spanning_tree(system: System, removed_constraints: Collection[int] = ()) -> 
     redundant = {
         index for index, rows in enumerate(system.element_constraints) if rows_removed & {*range(rows.start, rows.stop)}
     }
-    tree = _traverse([frame.dimension == 1 for frame in system.frames], joints, redundant)
+    tree = _traverse([frame.dimension for frame in system.frames], joints, redundant)
     in_tree = {joint.element_index for joint in tree}
     owners = {id(joint.joint): joint for joint in tree if joint.joint is not None}
     laws, forces, armatures, closures = list[JointLaw](), list[BodyForce](), list[Armature](), list[Closure]()
+    for joint in tree:
+        if joint.joint is not None and joint.joint.joint_type.lead:
+            closures.append(_lead(system, joint))
     for index in sorted([*others, *(index for index, *_ in joints if index not in in_tree)]):
         bodies = tuple(sorted({body_of_dof[dof] for dof in system.element_dofs[index] if dof in body_of_dof}))
         element = system.elements[index]
@@ -230,9 +241,16 @@ def _closure(system: System, index: int, bodies: tuple[int, ...], removed_constr
     return Closure(index, bodies, tuple(i for i in range(model.m) if start + i not in removed_constraints))
 
 
+def _lead(system: System, screw: TreeJoint) -> Closure:
+    """Return the velocity constraint of a screw, whose other constraints are those of a cylindrical tree joint."""
+    model = system.element_types[screw.element_index]
+    rows = tuple(range(model.n_position_constraints, model.m))
+    return Closure(screw.element_index, tuple(sorted(i for i in (screw.body, screw.parent) if i >= 0)), rows)
+
+
 def _is_body_force(system: System, index: int, bodies: tuple[int, ...]) -> bool:
     """Return True for an element without constraints on the coordinates of one rigid body."""
-    if system.element_types[index].m or len(bodies) != 1 or system.frames[bodies[0]].dimension != 3:
+    if system.element_types[index].m or len(bodies) != 1 or system.frames[bodies[0]].dimension == 1:
         return False
     return set(system.element_dofs[index]) <= set(system.frames[bodies[0]].coordinates)
 
@@ -250,7 +268,7 @@ def _contributes(model: ElementType) -> bool:
 
 
 def _traverse(
-    is_scalar: Sequence[bool], joints: list[tuple[int, Joint, int, int]], redundant: Collection[int]
+    dimensions: Sequence[int], joints: list[tuple[int, Joint, int, int]], redundant: Collection[int]
 ) -> list[TreeJoint]:
     """Return the tree joints, breadth first from the ground, then from one free body of each component.
 
@@ -263,11 +281,11 @@ def _traverse(
     seconds = {second for _, _, _, second in joints}
     reached, tree = set[int](), list[TreeJoint]()
     # roots of floating components: bodies that are not the second body of a joint first
-    for root in [-1, *sorted(range(len(is_scalar)), key=lambda body: body in seconds)]:
+    for root in [-1, *sorted(range(len(dimensions)), key=lambda body: body in seconds)]:
         if root in reached:
             continue
         if root >= 0:
-            tree.append(TreeJoint(root, is_scalar=is_scalar[root]))
+            tree.append(TreeJoint(root, dimension=dimensions[root]))
         queue: list[tuple[tuple[bool, bool, int], TreeJoint]] = []
         body, n_queued, wrong = root, 0, None
         while True:
@@ -279,7 +297,8 @@ def _traverse(
                     wrong = wrong or joint
                     continue
                 key = index in redundant, joint.type_name == "spherical", n_queued
-                heapq.heappush(queue, (key, TreeJoint(other, body, joint, index, is_reversed)))
+                tree_joint = TreeJoint(other, body, joint, index, is_reversed, dimensions[other])
+                heapq.heappush(queue, (key, tree_joint))
                 n_queued += 1
             while queue and queue[0][1].body in reached:
                 heapq.heappop(queue)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.tracing import ModelFunction
 from livens.multibody import visuals
 from livens.multibody.body_elements import AttachmentPoint, attachment_pair, relative_position
-from livens.multibody.contacts.penalty_contact import PenaltyContact
+from livens.multibody.contacts.pair_contact import NormalForceElement, gap_contact
 from livens.multibody.parametrisation import Parametrisation
-from livens.types import ArrayLike, ScalarLike, Vector
+from livens.types import ArrayLike, ScalarLike, Vector, VectorLike
 from livens.validation import check_array, check_nonnegative
 
 if TYPE_CHECKING:
@@ -44,16 +44,17 @@ def _gap_of_vector(w: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [m.norm(w) - k.reach]
 
 
+@explain_call_errors
 def sphere_sphere(
-    point_a: Any,
+    point_a: VectorLike,
     radius: float,
-    point_b: Any,
+    point_b: VectorLike,
     other_radius: float,
     *,
     stiffness: float,
     law: str = "linear",
     dissipation: float = 0.0,
-) -> PenaltyContact:
+) -> NormalForceElement:
     """Return a penalty contact of two spheres about points of bodies or of space.
 
     Parameters
@@ -88,7 +89,7 @@ def sphere_sphere(
     a, b, local_positions, name = attachment_pair(point_a, point_b, "contact")
     radius_sum = _radius(name, radius) + _radius(name, other_radius)
     linear = a.parametrisation.is_linear and b.parametrisation.is_linear
-    return PenaltyContact(
+    return gap_contact(
         [*a.coordinates, *b.coordinates],
         _distance(a.parametrisation, b.parametrisation),
         _gap_of_square if linear else _gap_of_vector,
@@ -110,8 +111,9 @@ def _gap_of_height(w: Sequence[ScalarLike] | Vector, k: ParameterNamespace) -> l
     return [w[0] - k.reach]
 
 
+@explain_call_errors
 def sphere_plane(
-    point: Any,
+    point: VectorLike,
     radius: float,
     origin: ArrayLike,
     normal: ArrayLike,
@@ -119,7 +121,7 @@ def sphere_plane(
     stiffness: float,
     law: str = "linear",
     dissipation: float = 0.0,
-) -> PenaltyContact:
+) -> NormalForceElement:
     """Return a penalty contact of a sphere with a plane.
 
     Parameters
@@ -162,7 +164,7 @@ def sphere_plane(
     length = np.linalg.norm(plane_normal)
     if length == 0:
         raise InputError(f"{name}: the normal must not be zero")
-    return PenaltyContact(
+    return gap_contact(
         _body_coordinates(name, a),
         _height(a.parametrisation),
         _gap_of_height,
@@ -186,8 +188,9 @@ def _gaps_of_walls(w: Vector, k: ParameterNamespace) -> list[ScalarLike]:
     return [*(w - k.lower - k.reach), *(k.upper - k.reach - w)]
 
 
+@explain_call_errors
 def sphere_in_box(
-    point: Any,
+    point: VectorLike,
     radius: float,
     lower: ArrayLike,
     upper: ArrayLike,
@@ -195,7 +198,7 @@ def sphere_in_box(
     stiffness: float,
     law: str = "linear",
     dissipation: float = 0.0,
-) -> PenaltyContact:
+) -> NormalForceElement:
     """Return a penalty contact of a sphere with the walls of a box around it.
 
     Parameters
@@ -237,7 +240,7 @@ def sphere_in_box(
         raise InputError(
             f"{name}: a sphere of radius {checked_radius:g} does not fit between {low.tolist()} and {high.tolist()}"
         )
-    return PenaltyContact(
+    return gap_contact(
         _body_coordinates(name, a),
         _position(a.parametrisation),
         _gaps_of_walls,
@@ -261,5 +264,5 @@ def _radius(name: str, radius: float) -> float:
     return check_nonnegative(f"{name}: the radius", radius)
 
 
-def _vector(name: str, argument: str, value: Any, point: AttachmentPoint) -> np.ndarray:
+def _vector(name: str, argument: str, value: object, point: AttachmentPoint) -> np.ndarray:
     return check_array(f"{name}: {argument}", value, (point.parametrisation.dimension,))

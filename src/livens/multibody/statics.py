@@ -9,6 +9,7 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.equations_of_motion import equations_of_motion
+from livens.models.external_force import require_force_expressions
 from livens.models.linalg import SOLVED_RTOL, null_space
 from livens.models.system import System
 from livens.multibody.assembly import Assembly
@@ -92,6 +93,7 @@ class StaticEquations:
 
 def equilibrium(system: System, assembly: Assembly) -> Equilibrium:
     """Solve for a static equilibrium by Newton's method in the null space of the constraints, with |stiffness|."""
+    require_force_expressions(system, "an equilibrium")
     equations, twist = StaticEquations(system, assembly.twist), assembly.twist
     q = assembly.position
     joint_constraints = list(twist.joint_constraints)

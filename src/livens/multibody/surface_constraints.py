@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
 
 @functools.cache
-def _implicit_constraint(
-    a: Parametrisation, b: Parametrisation, function: Callable[[Any], Any], count: int
-) -> ModelFunction:
+def _implicit_constraint(a: Parametrisation, b: Parametrisation, function: ModelFunction, count: int) -> ModelFunction:
     def constraints(q: Vector, k: ParameterNamespace) -> Any:
         qa, qb = split_pair(a, q)
         gap = b.point(qb, k.Y) - a.point(qa, k.X)
@@ -49,7 +46,7 @@ class PointOnImplicitSurface(BodyConstraint):
         *,
         at: FloatArray,
         origin: FloatArray,
-        function: Callable[[Any], Any],
+        function: ModelFunction,
         count: int,
     ) -> None:
         super().__init__(name, type_name, JointType((), axis=False), body_a, body_b)

@@ -23,14 +23,14 @@ _SLIDES = dict(prismatic="a3", cylindrical="a3", planar="a1 a2")
 
 
 def tree_of(system: System) -> SpanningTree | None:
-    """Return the spanning tree of a system, or None if it has loops or other constraints."""
+    """Return the spanning tree of a system in space, or None if it has loops or other constraints."""
     try:
         tree = spanning_tree(system)
     except NotATreeError:
         return None
     rotors = {armature.rotor for armature in tree.armatures}
-    has_other_scalars = any(joint.is_scalar and joint.body not in rotors for joint in tree.joints)
-    return None if tree.n_multipliers or has_other_scalars else tree
+    has_others = any(joint.dimension < 3 and joint.body not in rotors for joint in tree.joints)
+    return None if tree.n_multipliers or has_others else tree
 
 
 def tree_velocity(

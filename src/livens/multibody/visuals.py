@@ -86,7 +86,8 @@ def inertia_bar(mass: float, moment: float, centre: np.ndarray) -> list[Shape]:
 @functools.cache
 def link_visual(a: Parametrisation, b: Parametrisation, shape_type: str) -> ModelFunction:
     """Return the visual of a spring, damper or rod between two body-fixed points k.X and k.Y."""
-    draw: Callable[..., Shape] = {"spring": shapes.spring, "damper": shapes.damper, "rod": shapes.rod}[shape_type]
+    draws: dict[str, Callable[..., Shape]] = {"spring": shapes.spring, "damper": shapes.damper, "rod": shapes.rod}
+    draw = draws[shape_type]
     n = len(a.names)
     return lambda q, k: draw(a.point(q[:n], k.X), b.point(q[n:], k.Y))
 

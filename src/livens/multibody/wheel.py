@@ -4,7 +4,7 @@ The spin of a wheel about an axis n of its body, ``s' = n . omega + rate``, is t
 with the inertia of the wheel. The wheel acts on the body with the torque ``-kappa n' - M n``, with its spin momentum
 ``kappa = inertia s'`` and the motor torque M, for which ``kappa' = M``. The angle of the wheel does not occur: it may
 rotate by any angle in a step. At the midpoint of a step, the torque changes the angular momentum of the body exactly
-by that of the wheel, and its power on the body and the wheel is ``M rate``.
+by that of the wheel. Its power on the body and the wheel is ``M rate``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from livens.models.element import Element
 from livens.models.quantity import Quantity
 from livens.multibody.body import Body
 from livens.multibody.body_elements import BodyElement
-from livens.multibody.inputs import TimeLaw
-from livens.multibody.joint_forces import Law
+from livens.multibody.inputs import Law, TimeLaw
 from livens.multibody.parametrisation import DirectorParametrisation, Parametrisation
 from livens.types import Expr, ScalarLike, Vector
 

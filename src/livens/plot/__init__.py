@@ -149,7 +149,7 @@ class Plots:
         """
         return self._render(energy, path, ax)
 
-    def balance(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def balance(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot stored, supplied and dissipated energy since the initial time, and the defect of the energy balance.
 
         Parameters
@@ -166,7 +166,7 @@ class Plots:
         """
         return self._render(balance, path, ax)
 
-    def energy_increments(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def energy_increments(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot the relative change of energy per step, with a band that marks round-off.
 
         Parameters
@@ -183,7 +183,7 @@ class Plots:
         """
         return self._render(energy_increments, path, ax)
 
-    def constraints(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def constraints(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot the largest constraint violation on position and on velocity level.
 
         Parameters
@@ -200,7 +200,7 @@ class Plots:
         """
         return self._render(constraints, path, ax)
 
-    def momenta(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def momenta(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot the deviation of momenta and other invariants from their initial values.
 
         Parameters
@@ -217,7 +217,7 @@ class Plots:
         """
         return self._render(momenta, path, ax)
 
-    def forces(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def forces(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot the reaction forces of joints in newtons, at most the eight largest.
 
         Parameters
@@ -234,7 +234,7 @@ class Plots:
         """
         return self._render(forces, path, ax)
 
-    def multipliers(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def multipliers(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot the Lagrange multipliers, at most the eight largest.
 
         Parameters
@@ -252,7 +252,7 @@ class Plots:
         return self._render(multipliers, path, ax)
 
     def coordinates(
-        self, chosen: str | Sequence[str] | None = None, path: str | Path | None = None, *, ax: Any = None
+        self, chosen: str | Sequence[str] | None = None, path: str | Path | None = None, *, ax: object = None
     ) -> Figure:
         """Plot coordinates or states over time; by default all, or a selection of eight.
 
@@ -272,7 +272,7 @@ class Plots:
         """
         return self._render(coordinates, path, ax, chosen)
 
-    def algebraic(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def algebraic(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot the algebraic variables of a first-order model, at most the eight largest.
 
         Parameters
@@ -295,7 +295,7 @@ class Plots:
         path: str | Path | None = None,
         against: str | None = None,
         *,
-        ax: Any = None,
+        ax: object = None,
     ) -> Figure:
         """Plot a coordinate against its velocity or momentum, or a state against another one.
 
@@ -317,7 +317,7 @@ class Plots:
         """
         return self._render(phase_portrait, path, ax, coordinate, against)
 
-    def newton(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def newton(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot Newton corrections and step sizes over time.
 
         Parameters
@@ -334,7 +334,7 @@ class Plots:
         """
         return self._render(newton, path, ax)
 
-    def step_sizes(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def step_sizes(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot variable step sizes on a logarithmic axis.
 
         Parameters
@@ -351,7 +351,7 @@ class Plots:
         """
         return self._render(step_sizes, path, ax)
 
-    def trajectory(self, path: str | Path | None = None, *, ax: Any = None) -> Figure:
+    def trajectory(self, path: str | Path | None = None, *, ax: object = None) -> Figure:
         """Plot the trajectories of points in the plane or in space; for three states, the orbit.
 
         Parameters
@@ -369,7 +369,7 @@ class Plots:
         return self._render(trajectory, path, ax)
 
     def snapshots(
-        self, times: Sequence[float] | None = None, path: str | Path | None = None, *, ax: Any = None
+        self, times: Sequence[float] | None = None, path: str | Path | None = None, *, ax: object = None
     ) -> Figure:
         """Plot the scene of the mechanism at several instants.
 
@@ -390,6 +390,9 @@ class Plots:
         return self._render(snapshots, path, ax, times)
 
     def _render(self, draw: Callable[..., Figure], path: str | Path | None, ax: Any, *options: object) -> Figure:
+        for option in options:
+            if isinstance(option, (str, Path)) and Path(option).suffix[1:].lower() in style.SUFFIXES:
+                raise InputError(f"'{option}' is a file, not what is plotted: save the figure with path='{option}'")
         with style.windows(path is None), use_axes(ax):
             figure = draw(self._result, *options)
         if ax is not None:

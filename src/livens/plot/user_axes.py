@@ -57,7 +57,7 @@ class AxesAdapter:
                     panels[i, j].tick_params(labelbottom=False)
         return panels if not squeeze else panels[:, 0] if columns == 1 else panels[0] if rows == 1 else panels
 
-    def suptitle(self, text: str, color: Any = None, **_: object) -> None:
+    def suptitle(self, text: str, color: object = None, **_: object) -> None:
         legend = self._axes.get_legend()
         rows = 0 if legend is None else -(-len(legend.get_texts()) // _ENTRIES)
         self._axes.set_title(text, loc="left", color=color, pad=6 + 12 * rows)
@@ -71,7 +71,7 @@ class AxesAdapter:
 
 
 @contextmanager
-def use_axes(axes: Any) -> Iterator[None]:
+def use_axes(axes: object) -> Iterator[None]:
     """Draw figures of this context into the given axes; with None, into new figures."""
     if axes is not None and not isinstance(axes, Axes):
         raise InputError(f"ax must be axes of matplotlib, for example from plt.subplots(), got {axes!r}")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.problem import Problem
 from livens.progress import report_progress
 
@@ -183,7 +183,8 @@ def entry(name: str) -> ProblemEntry:
     return _entries[name]
 
 
-def load(name: str, *, h: float | None = None, t_end: float | None = None, **options: Any) -> Problem:
+@explain_call_errors
+def load(name: str, *, h: float | None = None, t_end: float | None = None, **options: object) -> Problem:
     """Build a problem by its name, optionally with another step size, end time or other options.
 
     Parameters
@@ -218,7 +219,7 @@ def load(name: str, *, h: float | None = None, t_end: float | None = None, **opt
     return dataclasses.replace(loaded, name=name, factory_options=options, **changes)
 
 
-def split_options(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_options(name: str, changes: Mapping[str, object]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split changes into options of the problem and parameters of its model, such as ``door.mass``.
 
     >>> split_options("simple-pendulum", {"l": 2.0, "door.mass": 5.0})
@@ -229,7 +230,7 @@ def split_options(name: str, changes: Mapping[str, Any]) -> tuple[dict[str, Any]
     return options, {option: value for option, value in changes.items() if option not in known}
 
 
-def with_parameters(name: str, changes: Mapping[str, Any]) -> Problem:
+def with_parameters(name: str, changes: Mapping[str, object]) -> Problem:
     """Build a problem with changed options and changed parameters of its model."""
     options, parameters = split_options(name, changes)
     base = load(name, **options)

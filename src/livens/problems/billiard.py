@@ -13,7 +13,7 @@ from livens.errors import InputError
 from livens.models.element import Element
 from livens.models.problem import Problem
 from livens.models.system import System
-from livens.multibody.contacts.penalty_contact import PenaltyContact
+from livens.multibody.contacts.pair_contact import gap_contact
 from livens.problems import problem
 from livens.scene import shapes
 from livens.types import ScalarLike, Vector
@@ -78,13 +78,11 @@ def billiard(smooth: float = 1e-4) -> Problem:
         elements=[
             *(Element(ball, kinetic=_kinetic, name=f"ball {i + 1}", visual=_ball) for i, ball in enumerate(balls)),
             *(
-                PenaltyContact(ball, _position, _walls, stiffness=_STIFFNESS, name=f"walls {i + 1}")
+                gap_contact(ball, _position, _walls, stiffness=_STIFFNESS, name=f"walls {i + 1}")
                 for i, ball in enumerate(balls)
             ),
             *(
-                PenaltyContact(
-                    balls[i] + balls[j], _distance, _gap, stiffness=_STIFFNESS, name=f"contact {i + 1}-{j + 1}"
-                )
+                gap_contact(balls[i] + balls[j], _distance, _gap, stiffness=_STIFFNESS, name=f"contact {i + 1}-{j + 1}")
                 for i in range(4)
                 for j in range(i + 1, 4)
             ),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 
-def _forces(q: Vector, t: Any, k: ParameterNamespace) -> list[Any]:
+def _forces(q: Vector, t: object, k: ParameterNamespace) -> list[Any]:
     """Return the thrust on the decreasing mass, at the angle phi from the tangential direction."""
     acceleration, r = k.thrust / (1 - k.flow * t), m.norm(q)
     tangential, radial = m.cos(k.phi), m.sin(k.phi)

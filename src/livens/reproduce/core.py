@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from livens.errors import InputError, IntegrationError, suggestion
 
@@ -306,7 +306,7 @@ class Report:
         """
         return all(result.holds for result in self.results)
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> dict[str, object]:
         """Return the report as plain data for JSON.
 
         Returns

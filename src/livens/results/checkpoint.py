@@ -13,7 +13,7 @@ from livens.results.record import RunInfo
 Checkpoint = dict[str, dict[str, Any]]
 
 
-def as_arrays(checkpoint: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarray]:
+def as_arrays(checkpoint: Mapping[str, Mapping[str, object]]) -> dict[str, np.ndarray]:
     """Return a checkpoint as flat arrays with the names on disk, such as ``carry.z``.
 
     >>> list(as_arrays({"carry": {"z": [1.0], "time": 0.5}}))
@@ -26,7 +26,7 @@ def as_arrays(checkpoint: Mapping[str, Mapping[str, Any]]) -> dict[str, np.ndarr
     }
 
 
-def from_arrays(arrays: Mapping[str, Any], info: RunInfo) -> Checkpoint:
+def from_arrays(arrays: Mapping[str, object], info: RunInfo) -> Checkpoint:
     """Return the checkpoint stored as flat arrays in a file, by component and name."""
     if "z" in arrays:
         return _from_version_2(arrays, info)

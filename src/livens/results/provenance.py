@@ -76,6 +76,7 @@ def python_call(plan: Plan) -> str:
         arguments |= {name: _to_python(value) for name, value in plan.start.items()}
     arguments |= {"scheme": plan.scheme.name, "h": plan.h, "t0": plan.t0, "t_end": plan.t_end}
     arguments |= {"parameters": _nondefault_parameters(plan)} if _nondefault_parameters(plan) else {}
+    arguments |= {"scaling": plan.scaling_text} if plan.scaling_text else {}
     arguments |= {"every": plan.every, "tier": plan.tier, **_nondefault_options(plan)}
     return f"lv.simulate({model}, {', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
@@ -95,6 +96,7 @@ def command(plan: Plan) -> str:
         return ""
     arguments = ["livens", "run", problem.name, "--scheme", plan.scheme.name, "--h", repr(plan.h)]
     arguments += ["--t-end", repr(plan.t_end), "--every", str(plan.every), "--tier", plan.tier]
+    arguments += ["--scaling", plan.scaling_text] if plan.scaling_text else []
     for name, value in problem.factory_options.items():
         text = value if isinstance(value, str) else ",".join(map(repr, np.atleast_1d(value).tolist()))
         arguments += ["--set", f"{name}={text}"]
@@ -105,7 +107,7 @@ def command(plan: Plan) -> str:
     return shlex.join(arguments)
 
 
-def _to_python(value: Any) -> Any:
+def _to_python(value: object) -> Any:
     """Return arrays and NumPy scalars as Python objects."""
     if isinstance(value, (list, tuple)):
         return [_to_python(item) for item in value]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from livens.expressions.result_variables import RESULT_VARIABLES
 
 
@@ -14,7 +16,7 @@ class LazyAttribute:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, owner: Any, owner_type: type) -> Any:
+    def __get__(self, owner: object, owner_type: type) -> Any:
         if owner is None:
             return self
         value = owner.__dict__[self._name]
@@ -22,7 +24,7 @@ class LazyAttribute:
             value = owner.__dict__[self._name] = value()
         return value
 
-    def __set__(self, owner: Any, value: Any) -> None:
+    def __set__(self, owner: object, value: object) -> None:
         owner.__dict__[self._name] = value
 
 
@@ -40,7 +42,7 @@ class RunInfo:
     parameters: dict[str, Any]
     problem: str | None = None
     problem_options: dict[str, Any] = field(default_factory=dict)
-    model: str = ""  # fingerprint of the step equations
+    model: str = ""  # fingerprint of the step equations (lazy, see below)
     tier: str = "fused"
     tier_reason: str = ""  # reason for the tier, where the tree tier could have been chosen
     dropped: tuple[int, ...] = ()
@@ -53,6 +55,7 @@ class RunInfo:
     made: dict[str, Any] = field(default_factory=dict)  # provenance: date, versions, commands (lazy, see below)
     scene: dict[str, Any] = field(default_factory=dict)  # geometry of the model as plain data (lazy, see below)
     name: str = ""  # name of a user-defined model
+    scaling: str = ""  # call of the scaling function of the scheme; empty without one, or if it is user-defined
 
     @property
     def title(self) -> str:
@@ -87,9 +90,10 @@ class Statistics:
     force_evaluations: int = 0  # of expensive forces (of all forces, if the scheme does not distinguish them)
     force_jacobians: int = 0  # of the same forces
 
-    def count_forces(self, scheme: Any) -> None:
-        """Compute force evaluations from the numbers of steps and Newton iterations."""
-        self.force_evaluations, self.force_jacobians = scheme.evaluation_counts(self.steps, self.newton_iterations)
+    def count_forces(self, scheme: Any, counted: np.ndarray | None = None) -> None:
+        """Set the force evaluations: those counted, or those of all steps and Newton iterations of the scheme."""
+        numbers = scheme.evaluation_counts(self.steps, self.newton_iterations) if counted is None else counted
+        self.force_evaluations, self.force_jacobians = int(numbers[0]), int(numbers[1])
 
 
 @dataclass
@@ -117,6 +121,7 @@ class EventRecord:
     changes: dict[str, Any] = field(default_factory=dict)
 
 
+RunInfo.model = LazyAttribute("model")  # type: ignore[assignment]
 RunInfo.parameters = LazyAttribute("parameters")  # type: ignore[assignment]
 RunInfo.made = LazyAttribute("made")  # type: ignore[assignment]
 RunInfo.scene = LazyAttribute("scene")  # type: ignore[assignment]

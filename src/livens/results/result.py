@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import FunctionType
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 import livens
-from livens.errors import InputError, explain_call_errors, suggestion
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.result_variables import RESULT_VARIABLES, variable_dims
+from livens.late_attributes import LateAttributes
 from livens.models.base import Model
 from livens.results.record import EventRecord, RunInfo, RunRecord, Statistics, Summary
 from livens.schemes.core.scheme import Scheme
-from livens.types import ModelFunction
+from livens.types import ArrayLike, ModelFunction
 from livens.validation import check_path
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Variable:
 
 
 @explain_call_errors
-class Result:
+class Result(LateAttributes):
     """Result of a run: trajectory and record. Arrays have time as their first axis.
 
     ``multipliers[n]`` belongs to the step that ends at ``t[n]``; entry 0 is the consistent initial value.
@@ -113,28 +113,30 @@ class Result:
         @property
         def plot(self) -> Plots: ...
         def accuracy(
-            self, *, seconds: float = 2.0, fraction: float = 0.75, scheme: Any = None, scaling: Any = None
+            self, *, seconds: float = 2.0, fraction: float = 0.75, scheme: object = None, scaling: object = None
         ) -> Estimate: ...
         def named(self, name: str) -> Any: ...
+        @property
+        def names(self) -> tuple[str, ...]: ...
         def report(self, *, accuracy: bool | Estimate = True) -> Report: ...
         @overload
         def observe(self, what: str | ModelFunction, *, increments: bool = False, by: None = None) -> np.ndarray: ...
         @overload
         def observe(self, what: str | ModelFunction, *, increments: bool = False, by: str) -> dict[str, np.ndarray]: ...
-        def observe(self, what: Any, *, increments: bool = False, by: str | None = None) -> Any: ...
-        def vjp(self, cotangents: Mapping[str, Any]) -> Any: ...
+        def observe(self, what: object, *, increments: bool = False, by: str | None = None) -> Any: ...
+        def vjp(self, cotangents: Mapping[str, object]) -> Any: ...
         def jvp(
             self,
-            q0: Any = None,
-            v0: Any = None,
+            q0: ArrayLike | None = None,
+            v0: ArrayLike | None = None,
             *,
-            p0: Any = None,
-            x0: Any = None,
-            parameters: Mapping[str, Any] | None = None,
-            h: Any = None,
+            p0: ArrayLike | None = None,
+            x0: ArrayLike | None = None,
+            parameters: Mapping[str, object] | None = None,
+            h: object = None,
         ) -> dict[str, np.ndarray]: ...
         def view(self, *others: Result, frames: int | None = None, curves: str | Sequence[str] = ()) -> Animation: ...
-        def animate(self, path: str | Path, *others: Result, frames: int | None = None, **options: Any) -> Path: ...
+        def animate(self, path: str | Path, *others: Result, frames: int | None = None, **options: object) -> Path: ...
 
     def __init__(
         self,
@@ -412,7 +414,7 @@ class Result:
         return save(self, check_path("the path of a run", path), force=force)
 
     @classmethod
-    def attach(cls, name: str, value: Any) -> None:
+    def attach(cls, name: str, value: object) -> None:
         """Attach a method or property of a later layer, under a name listed in `livens.ACCESSORS`.
 
         Parameters
@@ -424,19 +426,16 @@ class Result:
         """
         setattr(cls, name, explain_call_errors(value, f"run.{name}") if isinstance(value, FunctionType) else value)
 
-    def __getattr__(self, name: str) -> Any:
-        """Import the layer that attaches an attribute on its first use."""
-        if name in livens.ACCESSORS and name not in vars(type(self)):
-            importlib.import_module(f"livens.{livens.ACCESSORS[name]}")
-            return getattr(self, name)
-        raise AttributeError(f"a Result has no '{name}'{suggestion(name, dir(self))}")
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *livens.ACCESSORS})
+    @classmethod
+    def _late_attributes(cls) -> Mapping[str, str]:
+        return livens.ACCESSORS
 
     def __getitem__(self, name: str) -> Any:
         """Return a quantity over time by name: a coordinate, an observable, or a name of the model (`hinge.angle`)."""
         return self.named(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
 
     def __iter__(self) -> Any:
         raise TypeError("a Result is not iterable: use a quantity by name, such as result['x'], or the rows result.q")

@@ -26,6 +26,7 @@ from livens.engine.observables.kernel_table import ObservableKernel
 from livens.engine.stepper import IntegratorState, StepChunk
 from livens.expressions.state_layout import Layout
 from livens.models.base import Model
+from livens.models.energy_round_off import AT_REST, energy_at_rest, terms_function
 from livens.models.input_entry import input_entry
 from livens.results.record import Summary
 from livens.types import Expr, FloatArray, IndexTable
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 #: Largest norm of a momentum at round-off level, relative to the largest momentum with the same kinetic energy, and the
 #: relative drift from which on this comparison is made.
 _MOMENTUM_ROUND_OFF, _SUSPICIOUS_DRIFT = 1e-12, 1e-10
-#: Kinetic energy relative to ``|dV/dq| |q|`` at round-off level: the square of a relative displacement of 64 epsilons.
-_ENERGY_ROUND_OFF = (64 * float(np.finfo(float).eps)) ** 2
 #: Growth factor of an unsupplied energy above which the integration has blown up.
 _BLOW_UP_FACTOR = 1e6
 
@@ -95,22 +94,24 @@ def momentum_bounds(
 
 
 def round_off_bounds(
-    model: Model, layout: Layout, momenta: tuple[str, ...], k: np.ndarray, t: float, z: np.ndarray, kinetic: float
+    model: Model,
+    layout: Layout,
+    momenta: tuple[str, ...],
+    k: np.ndarray,
+    t: float,
+    z: np.ndarray,
+    h: float,
+    kinetic: float,
 ) -> dict[str, float]:
-    """Return scales for a motion at round-off level: `momentum_bounds`, and that of the energy.
+    """Return scales for a motion at round-off level: `momentum_bounds`, and energies for a step size h.
 
-    The scale of the energy is the larger one of ``|dV/dq| |q|`` and ``|q| |K q|`` with the stiffness matrix K: a
-    relative error e of stiff coordinates has the energy ``e^2 |q| |K q| / 2``, also where the force is zero.
+    "strain energy" is that of the positions as displacements, "energy at rest" that of `energy_at_rest`.
     """
     bounds = momentum_bounds(model, layout, momenta, k, t, z, kinetic) if momenta else {}
-    view = model.view
-    is_available = "q" in view.symbols and "potential_energy" in view.observable_names and not model.uses_sparse_path
-    if is_available and all(name in layout for name in view.symbols):
-        q = view.symbols["q"]
-        gradient = ca.gradient(view.observable("potential_energy"), q)
-        state = [z[layout[name]] for name in view.symbols]
-        forces = [np.array(view.function(force)(*state, t, k)) for force in (gradient, ca.jtimes(gradient, q, q))]
-        bounds["energy"] = float(np.linalg.norm(z[layout["q"]]) * max(map(np.linalg.norm, forces)))
+    function = terms_function(model)
+    if function is not None and all(name in layout for name in model.view.symbols):
+        terms = np.array(function(*(z[layout[name]] for name in model.view.symbols), t, k)).ravel()
+        bounds["strain energy"], bounds["energy at rest"] = float(terms[1]), float(energy_at_rest(terms, h))
     return bounds
 
 
@@ -237,15 +238,16 @@ def describe_blow_up(
 class DriftMonitor:
     """Monitor of the largest deviations of a run. Its state can be stored in checkpoints and restored.
 
-    Momenta are monitored if they are conserved for all values of the parameters with the indices `varied`.
+    Momenta are monitored if they are conserved for all values of the parameters with the indices `varied`. The
+    round-off of a motion at rest depends on the step size h in seconds.
     """
 
     name = "extremes"
 
     def __init__(
-        self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused", varied: tuple[int, ...] = ()
+        self, compiled: CompiledStep, k: np.ndarray, tier: str = "fused", varied: tuple[int, ...] = (), *, h: float
     ) -> None:
-        self.k, self._spec, self._compiled = k, monitor_spec(compiled, k, tier, varied), compiled
+        self.k, self._spec, self._compiled, self._h = k, monitor_spec(compiled, k, tier, varied), compiled, h
         self._varied = varied
         self._broken: tuple[str, ...] = ()  # momenta that are not conserved after a change of parameters
         self._bounds: Callable[[float], dict[str, float]] | None = None  # at the initial state
@@ -266,6 +268,7 @@ class DriftMonitor:
             self.k,
             state.t,
             state.z.copy(),
+            self._h,
         )
         drift_monitor.precompile()  # compile before the run starts
 
@@ -345,9 +348,10 @@ class DriftMonitor:
         drift, magnitude = self._maxima.item(MAX_DRIFT), self._maxima.item(MAX_MAGNITUDE)
         message = describe_blow_up(self._spec, self._initial_energy, self._reference_energy.item(0), drift, magnitude)
         if message and self._bounds is not None and np.isfinite(drift + magnitude):
-            # a mechanism at rest: stiff forces have a round-off, whose work grows with the step size
-            stiff_energy = self._bounds(magnitude).get("energy", 0.0)
-            return "" if max(drift, magnitude) < np.finfo(float).eps * stiff_energy else message
+            # a mechanism at rest: round-off of stiff forces, whose work grows with the step size, and of joints
+            bounds = self._bounds(magnitude)
+            round_off = max(np.finfo(float).eps * bounds.get("strain energy", 0.0), bounds.get("energy at rest", 0.0))
+            return "" if max(drift, magnitude) < round_off else message
         return message
 
     def nonfinite_quantity(self) -> str:
@@ -426,8 +430,11 @@ def summary_from_maxima(
     is_suspicious = maxima[MAX_DRIFT] > _SUSPICIOUS_DRIFT * scale or (drifts > _SUSPICIOUS_DRIFT * sizes).any()
     if bounds is not None and np.isfinite(maxima).all() and is_suspicious:
         largest = bounds(magnitude)
-        if max(abs(initial_energy), magnitude) < _ENERGY_ROUND_OFF * largest.get("energy", 0.0):
-            scale = largest["energy"]
+        rest = largest.get("energy at rest", 0.0)
+        if magnitude < rest:  # all velocities are round-off
+            largest = bounds(rest / AT_REST**2)
+            if abs(initial_energy) < rest:
+                scale = rest / AT_REST**2
         maxima = maxima.copy()
         for i, name in enumerate(momenta):
             if drifts[i] > 0 and sizes[i] < _MOMENTUM_ROUND_OFF * largest.get(name, 0.0):
@@ -439,7 +446,7 @@ def summary_from_maxima(
 
 
 def scaled_summary(energy: str, momenta: Sequence[str], scale: float, maxima: np.ndarray) -> Summary:
-    """Return the summary of the largest deviations computed by `fold`; energies are relative to `scale`."""
+    """Return the summary of the largest deviations `maxima`; energies are relative to `scale`."""
     # Python floats: no warnings for inf / inf after a blow-up
     drift, increment, _, constraint, velocity, *momentum_maxima = maxima.tolist()
     drifts = {

@@ -81,7 +81,7 @@ class Drive:
         """Time in seconds."""
         return self._t0 + self._n_steps * self._plan.h
 
-    def reset(self, **initial_values: Any) -> np.ndarray:
+    def reset(self, **initial_values: object) -> np.ndarray:
         """Start again and return the outputs.
 
         Parameters
@@ -101,7 +101,18 @@ class Drive:
         return self.restart(state)
 
     def restart(self, state: IntegratorState) -> np.ndarray:
-        """Start again from an integrator state and return the outputs."""
+        """Start again from an integrator state.
+
+        Parameters
+        ----------
+        state : IntegratorState
+            State that `state` has returned.
+
+        Returns
+        -------
+        ndarray of shape (n_outputs,)
+            Outputs at the start.
+        """
         w, self._state = self._w, state
         w.Z[0], w.X[:HISTORY] = state.z, state.unknown_history
         w.newton_update.fill(0.0)
@@ -111,7 +122,13 @@ class Drive:
         return self._update_outputs()
 
     def state(self) -> IntegratorState:
-        """Return a copy of the current integrator state."""
+        """Return a copy of the current integrator state.
+
+        Returns
+        -------
+        IntegratorState
+            State for `restart`.
+        """
         if self._stepper is not None:
             return self._state
         w = self._w

@@ -21,7 +21,7 @@ from livens.results.result import Result
 from livens.run.drift_monitor import DriftMonitor, varied_parameters
 from livens.run.events.actions import apply_action
 from livens.run.events.detection import EventDetector
-from livens.run.events.event import Event, may_accumulate
+from livens.run.events.event import Event, ModelEvent, may_accumulate
 from livens.run.failure_hints import hint_explicit_stability, hint_velocity_drift
 from livens.run.held_parameters import HeldParameters
 from livens.run.interrupt import Interrupt
@@ -57,7 +57,7 @@ class StepObserver(Protocol):
 
     def checkpoint(self) -> dict[str, Any]: ...
 
-    def restore(self, stored: dict[str, Any]) -> None: ...
+    def restore(self, stored: dict[str, object]) -> None: ...
 
 
 #: Largest number of steps between two samples up to which steps are taken one by one, and of steps between two outputs.
@@ -90,7 +90,10 @@ class Run:
                 f"scheme '{plan.scheme.name}' uses fixed steps in fictive time: events with actions are not supported"
             )
         self._plan, self._compiled, self._info = plan, compiled, info
-        self._recorder, self._monitor = recorder, DriftMonitor(compiled, plan.k, plan.tier, varied_parameters(plan))
+        self._recorder, self._monitor = (
+            recorder,
+            DriftMonitor(compiled, plan.k, plan.tier, varied_parameters(plan), h=plan.h),
+        )
         self._observers: tuple[StepObserver, ...] = (self._monitor, recorder)
         self._event_detector = (
             EventDetector(events, compiled, plan.k, plan.tier) if events or compiled.model.guards else None
@@ -103,6 +106,7 @@ class Run:
         has_held = plan.inputs is not None or compiled.model.angle_branches is not None
         self._held = HeldParameters(plan, compiled) if has_held else None
         self._progress, self._callback = progress, callback
+        self._force_counts = compiled.force_counts()  # before the run
         self._ended_by_event = False  # True if a terminal event ended the run
         self._resume_point: Checkpoint | None = None  # before the final steps: a longer run resumes here
         self._has_actions = any(getattr(event, "action", None) is not None for event in events)
@@ -125,6 +129,8 @@ class Run:
             if earlier is not None and "events" in earlier.checkpoint:
                 self._event_detector.restore(earlier.checkpoint["events"], earlier.info.events)
         self._initial_counts = self.statistics.repivots, self.statistics.reference_steps
+        if self._force_counts is not None:
+            self._force_counts -= self.statistics.force_evaluations, self.statistics.force_jacobians
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
     def _checkpoint(self) -> Checkpoint:
@@ -314,13 +320,14 @@ class Run:
         if not acting:
             return False
         self._recorder.commit_tail()
+        before_actions = detector.values(self._state)
         with self._fail_on_exception(self._pre_action_checkpoint):
             self._apply_actions(detector, acting)
             cost, self._stepper = self._stepper.statistics, make_stepper(self._plan, self._compiled, self._state)
         self._stepper.statistics = cost
         self._recorder.record_discontinuity(self._state)
         self._stepping.restart_from(self._state)
-        detector.restart_at(self._state, [event["name"] for event in simultaneous])
+        detector.restart_at(self._state, [event["name"] for event in simultaneous], before_actions)
         return not any(self._is_terminal(detector.event(event["name"]), event["name"]) for event in simultaneous)
 
     def _apply_actions(self, detector: EventDetector, acting: Sequence[dict[str, Any]]) -> None:
@@ -338,7 +345,7 @@ class Run:
             state_before, plan = self._state, self._plan
             result = apply_action(
                 detector.event(event["name"]), event["name"], plan.model, self._compiled,
-                state_before.t, state_before.z, plan.parameters, plan.h, detector.events,
+                state_before.t, state_before.z, plan.parameters, plan.h, detector.events, plan.k,
             )  # fmt: skip
             event["changes"] = result.returned
             self._plan = self._with_event_parameters(plan, event)
@@ -350,7 +357,7 @@ class Run:
         detector.k = self._plan.k
         self._stepping.set_parameters(self._plan.k)
 
-    def _with_event_parameters(self, plan: Plan, event: Mapping[str, Any]) -> Plan:
+    def _with_event_parameters(self, plan: Plan, event: Mapping[str, object]) -> Plan:
         """Return the plan with the parameters changed by an event; inputs and branches of angles keep their values."""
         changed = _with_event_parameters(plan, [event])
         if changed is plan or self._held is None:
@@ -455,7 +462,7 @@ class Run:
         statistics, cost = self.statistics, self._stepper.statistics
         statistics.newton_iterations += int(np.add.reduce(steps.newton_iterations))
         statistics.steps += steps.n_steps
-        statistics.count_forces(self._plan.scheme)
+        statistics.count_forces(self._plan.scheme, self._compiled.evaluations_since(self._force_counts))
         repivots, reference_steps = self._initial_counts
         statistics.repivots = repivots + cost.repivots
         statistics.reference_steps = reference_steps + cost.fallback_steps
@@ -528,9 +535,15 @@ class Run:
         )
 
     def _event_loop_error(self, name: str) -> IntegrationError:
+        event = None if self._event_detector is None else self._event_detector.event(name)
+        remedy = (
+            "Use a compliant contact (mb.contact), or end the run before"
+            if isinstance(event, ModelEvent)
+            else "Make it terminal, or let its action bring the motion to rest"
+        )
         message = (
             f"the event '{name}' occurred {_MAX_EVENTS_PER_STEP} times within one step before "
-            f"t = {self._state.t:.9g}. Make it terminal, or let its action bring the motion to rest"
+            f"t = {self._state.t:.9g}. {remedy}"
         )
         return IntegrationError(message, self._finish("failed", message))
 

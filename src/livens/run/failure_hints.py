@@ -33,7 +33,9 @@ def hint_velocity_drift(plan: Plan, layout: Layout, state: IntegratorState, summ
     ]
     if not alternatives:
         alternatives = [
-            name for name in ("livens-midpoint", "radau-iia-3") if not schemes.get(name).unmet_requirements(model)
+            name
+            for name in ("livens-midpoint", "radau-iia-3")
+            if name != scheme.name and not schemes.get(name).unmet_requirements(model)
         ]
     advice = f": try {' or '.join(alternatives)}" if alternatives else ""
     if getattr(model, "quaternions", ()):

@@ -125,6 +125,7 @@ class FastRun:
         spec = monitor_spec(compiled, k)
         if initial.removed_constraints or spec.arrays is None:
             return None
+        counts = compiled.force_counts()
         z, x, c = initial_unknowns(plan, compiled, initial)
         try:
             order = compiled.initial_pivot_order(x, z, c, self._reference_inputs)
@@ -153,7 +154,7 @@ class FastRun:
         ):
             return None
         statistics = Statistics(grid.n_steps, newton_iterations, time.perf_counter() - ready, ready - t_start)
-        statistics.count_forces(plan.scheme)
+        statistics.count_forces(plan.scheme, compiled.evaluations_since(counts))
         record = RunRecord(
             lambda: plan.run_info_like(info),  # type: ignore[arg-type]  # evaluated lazily by the record
             functools.partial(  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ class FastRun:
                 initial_energy,
                 reference_energy,
                 monitor[: spec.arrays.n_maxima],
-                functools.partial(round_off_bounds, plan.model, compiled.layout, spec.momenta, k, plan.t0, z),
+                functools.partial(round_off_bounds, plan.model, compiled.layout, spec.momenta, k, plan.t0, z, plan.h),
             ),
             statistics,
             "complete",
@@ -186,6 +187,7 @@ def _run_adaptive(
         return None
     if plan.estimate_h0:
         plan = plan.with_step_size(initial_step_size(plan, compiled, initial))
+    counts = compiled.force_counts()
     start, stepper = start_integration(plan, compiled, initial)
     ready = time.perf_counter()
     try:
@@ -196,7 +198,7 @@ def _run_adaptive(
         stepper.close()
     if run is None:
         return None
-    monitor = DriftMonitor(compiled, plan.k, plan.tier)
+    monitor = DriftMonitor(compiled, plan.k, plan.tier, h=plan.h)
     monitor.start(start)
     monitor.observe_run(run.t, run.states)
     if monitor.nonfinite_quantity() or monitor.blow_up_message():
@@ -212,7 +214,7 @@ def _run_adaptive(
         cost.rejected,
         cost.newton_failures,
     )
-    statistics.count_forces(plan.scheme)
+    statistics.count_forces(plan.scheme, compiled.evaluations_since(counts))
     status, message = "complete", ""
     if not run.reached_end:
         status, message = "interrupted", step_limit_message(n_rows - 1, float(run.t[-1]))

@@ -21,6 +21,8 @@ from livens.results.record import RunInfo
 from livens.run.schedule import Feedback, Schedule
 from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
+from livens.schemes.scaling import Scaling
+from livens.schemes.scaling.named import named_scaling
 from livens.types import ArrayLike
 from livens.validation import check_choice, check_number, check_positive
 
@@ -116,12 +118,10 @@ class Plan:
         if not isinstance(model, Model):
             raise InputError(f"simulate needs a model, such as a System, or a Problem, got {model!r}")
         chosen_scheme = schemes.get(model.default_scheme if scheme is None else scheme)
-        if adaptive is not None:
-            check_choice("adaptive", adaptive, ("reversible",))
-            chosen_scheme = _reversible(chosen_scheme, tolerance, options.get("control"))
+        chosen_scheme = adaptive_scheme(chosen_scheme, adaptive, tolerance, options.get("control"))
         if not is_compatible:
             schemes.check_compatible(chosen_scheme, model)
-        options["control"] = control = _with_tolerance(options.get("control"), tolerance)
+        options["control"] = control = control_with_tolerance(options.get("control"), tolerance)
         has_default_h = problem is not None and problem.h is not None
         if h is None and control is None and not has_default_h and chosen_scheme.estimates_error_by_doubling:
             options["control"] = control = StepControl(tolerance=DEFAULT_TOLERANCE)
@@ -134,7 +134,7 @@ class Plan:
         if scaling is None and chosen_scheme.fictive and problem is not None:
             scaling = problem.scaling
         if scaling is not None:
-            chosen_scheme = chosen_scheme.with_scaling(scaling)
+            chosen_scheme = scaled_scheme(chosen_scheme, scaling)
             schemes.check_compatible(chosen_scheme, model)
         begin, end = check_number("t0", 0.0 if t0 is None else t0), check_number("t_end", t_end)
         control = options.get("control")
@@ -154,7 +154,9 @@ class Plan:
         if schedule is not None:
             changes = {**changes, **schedule.first_values()}
         options["estimate_h0"] = estimate_h0
-        return cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
+        plan = cls(model, chosen_scheme, step, end, begin, initial_values, dict(changes), problem, **options)
+        model.check_parameters(plan.parameters, plan.k)
+        return plan
 
     def __post_init__(self) -> None:
         if self.t_end <= self.t0:
@@ -183,11 +185,11 @@ class Plan:
         if self.control is not None and not isinstance(self.control, StepControl):
             raise InputError(f"control must be a livens.StepControl, got {self.control!r}")
         if self.tier in ("auto", "tree", "assembled"):
-            object.__setattr__(self, "tier", _choose_tier(self.model, self.scheme, self.tier, self.control is None))
+            object.__setattr__(self, "tier", _choose_tier(self.model, self.scheme, self.tier, self.has_fixed_steps))
         if self.control is not None:
             self.control.validate(self.scheme, self.tier)
 
-    def with_inputs(self, start: Mapping[str, Any], parameters: Mapping[str, ArrayLike] | None) -> Plan:
+    def with_inputs(self, start: Mapping[str, object], parameters: Mapping[str, ArrayLike] | None) -> Plan:
         """Return a copy with other initial values and parameters; all other fields are already validated."""
         if parameters is not None and not isinstance(parameters, Mapping):
             raise InputError(f"parameters must map names to values, got {parameters!r}")
@@ -198,12 +200,14 @@ class Plan:
                 {**self.problem.start_values, **initial_values},
                 {**self.problem.parameters, **changes},
             )
+        k = self.model.parameter_vector(changes)
+        self.model.check_parameters(changes, k)
         plan = object.__new__(Plan)
         plan.__dict__.update(
             self.__dict__,
             start=initial_values,
             parameters=changes,
-            k=self.model.parameter_vector(changes),
+            k=k,
             cache=self.cache,
         )
         return plan
@@ -224,6 +228,12 @@ class Plan:
     def has_fixed_steps(self) -> bool:
         """True for fixed steps in physical time, whose number is known in advance."""
         return not self.scheme.fictive and self.control is None
+
+    @property
+    def scaling_text(self) -> str:
+        """Call of the scaling function of the scheme; empty without one, or if it is user-defined."""
+        scaling = getattr(self.scheme, "scaling", None)
+        return scaling.call_text if isinstance(scaling, Scaling) else ""
 
     @property
     def max_rows(self) -> int | None:
@@ -286,7 +296,7 @@ class Plan:
 
     def _run_info(self, compiled: CompiledStep) -> RunInfo:
         model, problem = self.model, self.problem
-        return RunInfo(
+        info = RunInfo(
             scheme=self.scheme.name,
             h=self.h,
             t0=self.t0,
@@ -297,7 +307,6 @@ class Plan:
             parameters={},
             problem=problem.name if problem else None,
             problem_options=dict(problem.factory_options) if problem else {},
-            model=compiled.fingerprint,
             tier=self.tier,
             tier_reason=self._tier_reason(compiled),
             dropped=compiled.removed_constraints,
@@ -307,7 +316,10 @@ class Plan:
             algebraic=model.algebraic_names,
             control=dataclasses.asdict(self.control) if self.control else {},
             name=model.name,
+            scaling=self.scaling_text,
         )
+        info.__dict__["model"] = compiled.lazy_fingerprint if self.tier == "tree" else compiled.fingerprint
+        return info
 
     def _tier_reason(self, compiled: CompiledStep) -> str:
         """Return the reason for the tier of the run."""
@@ -319,17 +331,19 @@ class Plan:
                 return f"{n_bodies} bodies form a tree with {n_dof} degrees of freedom, which are the unknowns"
             return (
                 f"{n_bodies} bodies form a tree with {n_dof} joint coordinates, which are the unknowns with "
-                f"{tree.n_multipliers} multipliers of {_closures(tree)}"
+                f"{tree.n_multipliers} multiplier{'s'[: tree.n_multipliers != 1]} of {_closures(tree)}"
             )
         if not self.scheme.steps_on_trees or not isinstance(self.model, System) or not self.model.frames:
             return ""
-        if not self.has_fixed_steps:
-            return "no tree tier: step sizes are adaptive"
         tree = compiled.tree_or_reason
         if isinstance(tree, str):
             return f"no tree tier: {tree}"
+        if not self.has_fixed_steps and self.tier == "fused":
+            return "no tree tier: step sizes are adaptive, and the model has few unknowns"
         if len(tree.joints) < MIN_TREE_BODIES:
             return "no tree tier: fewer than three bodies"
+        if not _has_3d_frames(self.model):
+            return "no tree tier: in the plane, a body takes as much time in the other tiers"
         if not tree.closures:
             return ""
         other = "too many to eliminate" if self.tier == "assembled" else "and the model has few unknowns"
@@ -338,10 +352,12 @@ class Plan:
     def settle_tier(self, compiled: CompiledStep) -> None:
         """Replace the tree tier by another one if redundant constraints were removed from joints of the tree."""
         if self.tier == "tree" and isinstance(compiled.tree_or_reason, str):
-            object.__setattr__(self, "tier", _choose_tier(self.model, self.scheme, "auto", has_fixed_steps=False))
+            object.__setattr__(
+                self, "tier", _choose_tier(self.model, self.scheme, "auto", has_fixed_steps=False, may_use_tree=False)
+            )
 
     @classmethod
-    def from_run_info(cls, info: RunInfo, model: Model | Problem, **changes: Any) -> Plan:
+    def from_run_info(cls, info: RunInfo, model: Model | Problem, **changes: object) -> Plan:
         """Return the plan of a stored run; `changes` replace stored values, such as a later end time."""
         arguments: dict[str, Any] = dict(
             scheme=info.scheme,
@@ -353,6 +369,7 @@ class Plan:
             tier=info.tier,
             store=info.stored,
             compress=info.compress,
+            scaling=info.scaling or None,
             control=StepControl(**info.control) if info.control else None,
         )
         return cls.from_arguments(
@@ -360,8 +377,11 @@ class Plan:
         )
 
 
-def _reversible(scheme: Scheme, tolerance: PerVariable | None, control: Any) -> Scheme:
-    """Return a scheme with reversible adaptive steps, whose sizes follow a scaling function."""
+def adaptive_scheme(scheme: Scheme, adaptive: str | None, tolerance: PerVariable | None, control: object) -> Scheme:
+    """Return the scheme with reversible adaptive steps, whose sizes follow a scaling function; itself without them."""
+    if adaptive is None:
+        return scheme
+    check_choice("adaptive", adaptive, ("reversible",))
     if tolerance is not None or control is not None:
         raise InputError(
             'adaptive="reversible" takes steps h times a scaling function: remove tolerance= and control=, and give '
@@ -370,13 +390,18 @@ def _reversible(scheme: Scheme, tolerance: PerVariable | None, control: Any) -> 
     return scheme if scheme.fictive else schemes.get(f"step-density:{scheme.name}")
 
 
+def scaled_scheme(scheme: Scheme, scaling: object) -> Scheme:
+    """Return the scheme with a scaling function, or with the scaling of a text such as ``"speed(1.0)"``."""
+    return scheme.with_scaling(named_scaling(scaling) if isinstance(scaling, str) else scaling)
+
+
 def _missing_h(scheme: Scheme) -> str:
     """Return the message for a run without a step size."""
     message = "h is missing: give a number, the step size in seconds"
     return f"{message}, or tolerance=1e-6 for adaptive steps" if scheme.error_order and not scheme.fictive else message
 
 
-def _with_tolerance(control: Any, tolerance: PerVariable | None) -> Any:
+def control_with_tolerance(control: object, tolerance: PerVariable | None) -> Any:
     """Return the step-size control with the tolerance of a run; None without both."""
     if tolerance is None:
         return control
@@ -399,14 +424,15 @@ def _taylor_control(scheme: Scheme, h: float | None, control: StepControl | None
     return (scheme.for_tolerance(control.default_rtol) if isinstance(control, StepControl) else scheme), control
 
 
-def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: bool) -> str:
+def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: bool, may_use_tree: bool = True) -> str:
     """Return the tier for a model and a scheme: by the number of unknowns, unless a feasible tier is requested.
 
     The choice does not depend on the length of the run: single steps, runs and continued runs agree bit for bit. Small
-    models with closures are fused: near singular positions, closures on trees keep fewer digits.
+    models with closures are fused: near singular positions, closures on trees keep fewer digits. Small models with
+    adaptive steps are fused too: their step sizes are chosen in compiled code.
     """
     if requested == "tree":
-        reason = compiled_step(model, scheme).tree_or_reason if has_fixed_steps else "it needs fixed steps"
+        reason = compiled_step(model, scheme).tree_or_reason
         if isinstance(reason, str):
             raise InputError(f"the model cannot be stepped on a tree: {reason}; remove tier='tree'")
         return requested
@@ -414,8 +440,8 @@ def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: 
     has_velocity_level = "velocity_constraint" in scheme.conserves
     max_unknowns = FUSED_FRAME_UNKNOWNS if _has_3d_frames(model) and not has_velocity_level else FUSED_UNKNOWNS
     large = _UNKNOWNS_PER_COORDINATE * model.assembly_size > max_unknowns
-    tree = _tree_of(model, scheme) if requested == "auto" and has_fixed_steps else None
-    if tree is not None and not tree.closures:
+    tree = _tree_of(model, scheme) if may_use_tree and requested == "auto" and (has_fixed_steps or large) else None
+    if tree is not None and has_fixed_steps and not tree.closures:
         return "tree"
     if requested == "auto" and not large:
         return "fused"
@@ -434,6 +460,8 @@ def _choose_tier(model: Model, scheme: Scheme, requested: str, has_fixed_steps: 
 def _tree_of(model: Model, scheme: Scheme) -> SpanningTree | None:
     """Return the spanning tree if the tree tier applies and the model has enough bodies."""
     if not scheme.steps_on_trees or not isinstance(model, System) or len(model.frames) < MIN_TREE_BODIES:
+        return None
+    if not _has_3d_frames(model):  # in the plane, a body takes as much time in the other tiers
         return None
     tree = compiled_step(model, scheme).tree_or_reason
     return None if isinstance(tree, str) else tree

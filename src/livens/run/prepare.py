@@ -16,16 +16,16 @@ from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.drift_monitor import DriftMonitor
 from livens.run.events.event import Event, model_events
-from livens.run.plan import Plan
+from livens.run.plan import Plan, adaptive_scheme, control_with_tolerance, scaled_scheme
 from livens.run.progress import show_preparation
 from livens.run.schedule import Schedule
 from livens.run.simulate import execute
 from livens.run.single_steps import Measurement, MotionState, StepSession
 from livens.run.startup import REFERENCE_H, compile_and_start, start_integration
-from livens.run.step_control import StepControl
+from livens.run.step_control import PerVariable, StepControl
 from livens.run.stepping import make_stepping
 from livens.schemes.core.scheme import Scheme
-from livens.types import FloatArray, ModelFunction
+from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_integer, check_number, check_positive
 
 if TYPE_CHECKING:
@@ -57,10 +57,11 @@ class Prepared:
 
     @property
     def scheme(self) -> Scheme:
+        """Scheme of the step."""
         scheme: Scheme = self._defaults["scheme"]
         return scheme
 
-    def _with_defaults(self, initial: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _with_defaults(self, initial: Mapping[str, object]) -> Mapping[str, Any]:
         """Return initial values; omitted ones are those of `livens.prepare`."""
         if not self._initial:
             return initial
@@ -90,7 +91,7 @@ class Prepared:
                 if plan.tier == "fused" and compiled.stepper_type("fused").needs_pivot_order:
                     compiled.kernels(None)
                 return
-            monitor = DriftMonitor(compiled, plan.k, plan.tier)
+            monitor = DriftMonitor(compiled, plan.k, plan.tier, h=plan.h)
             monitor.start(state)
             monitor.observe(make_stepping(plan, compiled.layout).advance(stepper, state, 1))
             stepper.close()
@@ -114,13 +115,13 @@ class Prepared:
 
     def run(
         self,
-        q0: Any = None,
-        v0: Any = None,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
         *,
-        p0: Any = None,
-        x0: Any = None,
-        y0: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        p0: ArrayLike | None = None,
+        x0: ArrayLike | None = None,
+        y0: ArrayLike | None = None,
+        parameters: Mapping[str, object] | None = None,
         h: float | None = None,
         t_end: float | None = None,
         t0: float | None = None,
@@ -128,7 +129,7 @@ class Prepared:
         project: bool | None = None,
         store: str | Sequence[str] | None = None,
         control: StepControl | None = None,
-        inputs: Schedule | Mapping[str, Any] | None = None,
+        inputs: Schedule | Mapping[str, object] | None = None,
         events: Sequence[Event] | None = None,
         out: str | Path | None = None,
         force: bool = False,
@@ -240,7 +241,7 @@ class Prepared:
 
         return casadi_step(self.model, self.scheme)
 
-    def drive(self, inputs: Sequence[str] = (), outputs: Sequence[str] = (), **start: Any) -> Drive:
+    def drive(self, inputs: Sequence[str] = (), outputs: Sequence[str] = (), **start: object) -> Drive:
         """Return a motion whose inputs may change between steps, for control loops and environments.
 
         Parameters
@@ -286,13 +287,13 @@ class Prepared:
     # -- one step at a time -------------------------------------------------------------------------------------------
     def start(
         self,
-        q0: Any = None,
-        v0: Any = None,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
         *,
-        p0: Any = None,
-        x0: Any = None,
-        y0: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        p0: ArrayLike | None = None,
+        x0: ArrayLike | None = None,
+        y0: ArrayLike | None = None,
+        parameters: Mapping[str, object] | None = None,
         h: float | None = None,
         t0: float | None = None,
         project: bool | None = None,
@@ -338,7 +339,7 @@ class Prepared:
         state: MotionState,
         h: float | None = None,
         *,
-        inputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, object] | None = None,
         n_steps: int = 1,
     ) -> MotionState:
         """Return the state after one step. Steps of equal size are cheapest: the predictor uses the previous steps.
@@ -419,7 +420,7 @@ class Prepared:
         return Measurement.of_outputs(self.model, names)
 
 
-def _has_hashable_fields(options: Sequence[Any]) -> bool:
+def _has_hashable_fields(options: Sequence[object]) -> bool:
     """Return True if no step-size control has tolerances by variable name."""
     controls = [option for option in options if type(option) is StepControl]
     return not controls or all(dict not in (type(each.tolerance), type(each.absolute)) for each in controls)
@@ -438,8 +439,10 @@ def prepare(
     h: float | None = None,
     t_end: float | None = None,
     t0: float | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scaling: Any = None,
+    tolerance: PerVariable | None = None,
+    adaptive: str | None = None,
     every: int = Plan.every,
     project: bool = Plan.project,
     redundant: str = Plan.redundant,
@@ -470,8 +473,12 @@ def prepare(
         Start time in seconds.
     parameters : dict of str to array_like, optional
         Parameter values by name that replace those of the model.
-    scaling : callable, optional
+    scaling : callable or str, optional
         Scaling function of schemes with fixed steps in fictive time, see `livens.scaling`.
+    tolerance : float, sequence of float or dict of str to float, optional
+        Relative error tolerance of adaptive steps.
+    adaptive : {"reversible"}, optional
+        Steps that follow the `scaling`, symmetric in time; see `livens.simulate`.
     every : int, default 1
         Output stride: store every `every`-th step. The last step is always stored.
     project : bool, default False
@@ -530,11 +537,13 @@ def prepare(
         raise InputError(f"prepare needs a model, such as a System, or a Problem, got {model!r}")
     default_scheme = model.scheme if isinstance(model, Problem) else actual.default_scheme
     chosen_scheme = schemes.get(default_scheme if scheme is None else scheme)
+    chosen_scheme = adaptive_scheme(chosen_scheme, adaptive, tolerance, control)
     schemes.check_compatible(chosen_scheme, actual)
+    control = control_with_tolerance(control, tolerance)
     if scaling is None and chosen_scheme.fictive and isinstance(model, Problem):
         scaling = model.scaling
     if scaling is not None:
-        chosen_scheme = chosen_scheme.with_scaling(scaling)
+        chosen_scheme = scaled_scheme(chosen_scheme, scaling)
     defaults = dict(
         scheme=chosen_scheme,
         h=None if h is None else check_positive("h", h),

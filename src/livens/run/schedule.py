@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import ParameterEntry
 from livens.models.base import Model
 from livens.models.input_entry import InputEntry, input_entry
@@ -18,6 +18,7 @@ from livens.validation import check_arguments, check_array, check_choice, check_
 _TIME_RTOL = 1e-9
 
 
+@explain_call_errors
 class Schedule:
     """Values of inputs over time, for the argument `inputs` of a run.
 
@@ -89,7 +90,7 @@ class Schedule:
         return inputs if inputs is None or isinstance(inputs, (cls, Feedback)) else cls(inputs)
 
     @classmethod
-    def of_samples(cls, inputs: Any, purpose: str) -> Schedule | None:
+    def of_samples(cls, inputs: object, purpose: str) -> Schedule | None:
         """Return the argument `inputs` as a schedule, for a purpose that a feedback law does not serve.
 
         Parameters
@@ -118,6 +119,7 @@ class Schedule:
         return schedule
 
 
+@explain_call_errors
 class Feedback:
     """Sampled control law of any model, for the argument `inputs` of a run: a Python function with zero-order hold.
 

@@ -32,6 +32,7 @@ from livens.run.schedule import Feedback, Schedule
 from livens.run.startup import compile_and_start
 from livens.run.step_control import PerVariable, StepControl
 from livens.schemes.core.scheme import Scheme
+from livens.types import ArrayLike
 from livens.validation import check_number, check_path
 
 #: Initial capacity in rows if the number of steps is not known in advance.
@@ -41,31 +42,31 @@ _INITIAL_ROWS = 1024
 @explain_call_errors
 def simulate(
     model: Model | Problem,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
-    p0: Any = None,
-    x0: Any = None,
-    y0: Any = None,
+    p0: ArrayLike | None = None,
+    x0: ArrayLike | None = None,
+    y0: ArrayLike | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t_end: float | None = None,
     t0: float | None = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     every: int = Plan.every,
     project: bool = Plan.project,
     redundant: str = Plan.redundant,
     tolerance: PerVariable | None = None,
     adaptive: str | None = None,
     control: StepControl | None = Plan.control,
-    scaling: Any = None,
+    scaling: object = None,
     events: Sequence[Event] | None = None,
     tier: str = Plan.tier,
     threads: int = Plan.threads,
     out: str | Path | None = None,
     store: str | Sequence[str] | None = Plan.store,
     compress: bool = Plan.compress,
-    inputs: Schedule | Feedback | Mapping[str, Any] | None = None,
+    inputs: Schedule | Feedback | Mapping[str, object] | None = None,
     force: bool = False,
     progress: bool | None = None,
 ) -> Result:
@@ -107,15 +108,15 @@ def simulate(
         ``step-density:<scheme>``. Its step sizes are about ``h * scaling``.
     control : StepControl, optional
         Step-size control of adaptive steps.
-    scaling : callable, optional
+    scaling : callable or str, optional
         Scaling function (see `livens.scaling`) of schemes with fixed steps in fictive time; `h` is then the step in
-        fictive time.
+        fictive time. As text it is a call such as ``"speed(1.0)"``.
     events : sequence of Event, optional
         Zero crossings to detect, see `Result.events`.
     tier : {"auto", "tree", "fused", "assembled", "reference"}, default "auto"
-        Tier of the engine: by structure and size of the model ("auto"), joint unknowns of a tree of bodies ("tree"),
-        fully unrolled native code ("fused"), native code per element type for large systems ("assembled"), or slow
-        Python code ("reference"). Results agree up to round-off; ``run.info.tier_reason`` explains the choice.
+        Tier of the engine. "auto": by structure and size of the model. "tree": joint unknowns of a tree of bodies.
+        "fused": fully unrolled native code. "assembled": native code per element type, for large systems. "reference":
+        slow Python code. Results agree up to round-off; ``run.info.tier_reason`` explains the choice.
     threads : int, default 1
         Number of threads of the assembled tier. Results do not depend on it, bit for bit.
     out : str or Path, optional
@@ -269,9 +270,9 @@ def resume(
     t_end: float | None = None,
     system: Model | None = None,
     scheme: str | Scheme | None = None,
-    scaling: Any = None,
+    scaling: object = None,
     events: Sequence[Event] | None = None,
-    inputs: Schedule | Feedback | Mapping[str, Any] | None = None,
+    inputs: Schedule | Feedback | Mapping[str, object] | None = None,
     progress: bool | None = None,
 ) -> Result:
     """Resume a run from its file, bit for bit as if it had never been interrupted.
@@ -344,7 +345,8 @@ def _resume_run(path: Any, plan: Plan, earlier: Result, events: Sequence[Event] 
     compiled = compiled_step(plan.model, plan.scheme, info.dropped)
     if not compiled.matches_fingerprint(info.model):
         raise InputError(
-            f"the run in '{path}' was made with other equations (another model or another version of livens): "
+            f"the run in '{path}' was made with other equations (another model, another scaling function or another "
+            "version of livens): "
             "it cannot be resumed"
         )
     model_event_names = event_names(model_events(plan.model))

@@ -51,7 +51,7 @@ class StepSession:
             k[index] = number
         return k
 
-    def _set_input(self, k: np.ndarray, name: str, value: Any) -> None:
+    def _set_input(self, k: np.ndarray, name: str, value: object) -> None:
         entry = input_entry(self.model, name)
         values = check_array(f"input '{name}'", value)
         if values.shape != entry.value.shape:
@@ -101,6 +101,7 @@ class MotionState:
 
     @property
     def t(self) -> float:
+        """Time in seconds."""
         return self._state.t
 
     def __getattr__(self, name: str) -> np.ndarray:

@@ -47,7 +47,7 @@ def compile_and_start(plan: Plan) -> tuple[CompiledStep, InitialState]:
 
 
 def start_integration(
-    plan: Plan, compiled: CompiledStep, initial: InitialState, scheme_state: Mapping[str, Any] | None = None
+    plan: Plan, compiled: CompiledStep, initial: InitialState, scheme_state: Mapping[str, object] | None = None
 ) -> tuple[IntegratorState, Stepper]:
     """Return the initial integrator state and the stepper; `scheme_state` if the scheme's extra state is known."""
     state = initial_integrator_state(plan, compiled, initial, scheme_state)
@@ -55,7 +55,7 @@ def start_integration(
 
 
 def initial_integrator_state(
-    plan: Plan, compiled: CompiledStep, initial: InitialState, scheme_state: Mapping[str, Any] | None = None
+    plan: Plan, compiled: CompiledStep, initial: InitialState, scheme_state: Mapping[str, object] | None = None
 ) -> IntegratorState:
     """Return the initial `IntegratorState`; `scheme_state` if the scheme's extra state is known."""
     z, x, c = initial_unknowns(plan, compiled, initial, scheme_state)
@@ -148,7 +148,7 @@ def _variable_order_stepper(plan: Plan, scheme: Radau, compiled: CompiledStep, c
 
 def _describe_null_space(e: StepGraph, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> str:
     """Describe the null space of a singular Jacobian by the names of its dominant rows."""
-    values = e.newton_function(x, z, c)[1].full().ravel()
+    values = e.newton_function(x, z, e.complete_inputs(x, z, c))[1].full().ravel()
     if not np.all(np.isfinite(values)):
         return "the derivatives of the model are not finite at the initial values"
     matrix = np.zeros((e.size, e.size))

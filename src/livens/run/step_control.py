@@ -6,7 +6,6 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -62,8 +61,8 @@ class StepControl:
         for estimates by a double step), 2 without.
     patience : int, optional
         Number of successful steps before the step size may grow. Estimates by a double step are made at this interval,
-        or at up to four times of it where the step size changes slowly; the size changes by a constant ratio between
-        them. Default: 1 with a `tolerance` (5 for estimates by a double step), 3 without.
+        or at up to four times of it where the step size changes slowly (ten times for short steps); the size changes by
+        a constant ratio between them. Default: 1 with a `tolerance` (5 for estimates by a double step), 3 without.
     tolerance : float, sequence of float or dict of str to float, default 0.0
         Relative tolerance of the local error: one value, one value per variable, or values by variable name.
         Variables without a value use the smallest one; ``inf`` excludes a variable. 0 disables error estimation.
@@ -306,7 +305,7 @@ def _parse_tolerances(name: str, setting: float | None) -> float | None:
     return _parse_tolerance(_label(name), setting)
 
 
-def _parse_tolerance(label: str, setting: Any) -> float:
+def _parse_tolerance(label: str, setting: object) -> float:
     value = (
         math.inf
         if isinstance(setting, float) and setting == math.inf

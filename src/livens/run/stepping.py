@@ -80,7 +80,7 @@ class Stepping(Protocol):
         """Return the stepping part of the checkpoint."""
         ...
 
-    def restore(self, stored: dict[str, Any]) -> None:
+    def restore(self, stored: dict[str, object]) -> None:
         """Restore a stored checkpoint."""
         ...
 

@@ -81,8 +81,8 @@ _COLLISION_SHAPES = (
 _UNITS = {"deg": units.deg, "mm": units.mm, "rpm": units.rpm}
 
 
-#: File suffixes of robot descriptions: URDF and MJCF.
-ROBOT_SUFFIXES = (".urdf", ".xml", ".mjcf")
+#: File suffixes of robot descriptions: URDF, SDF and MJCF.
+ROBOT_SUFFIXES = (".urdf", ".sdf", ".xml", ".mjcf")
 
 
 def robot_file(name: str, source: str) -> Path:
@@ -162,7 +162,9 @@ class Mechanism:
             if file.suffix.lower() == ".urdf":
                 mb = Multibody.from_urdf(file, base=fields.base or "fixed", **options)
             elif fields.base is not None:
-                raise InputError("base is for URDF files only: an MJCF file defines whether its base is fixed")
+                raise InputError("base is for URDF files only: other files define whether their base is fixed")
+            elif file.suffix.lower() == ".sdf":
+                mb = Multibody.from_sdf(file, **options)
             else:
                 mb = Multibody.from_mjcf(file, **options)
         with self._located_errors(("gravity",)):
@@ -205,7 +207,7 @@ class Mechanism:
                 else:
                     part.point(point, at=self._point(at, point_path))
 
-    def _visual(self, shape: str, definition: Any, path: YamlPath) -> tuple[str, float, float, float] | None:
+    def _visual(self, shape: str, definition: object, path: YamlPath) -> tuple[str, float, float, float] | None:
         """Parse the visual geometry of a body with given inertia: ``{cylinder: [length, radius]}``."""
         sizes = {"rod": 2, "box": 3, "sphere": 1, "cylinder": 2, "ring": 2}
         if shape != "body" or not isinstance(definition, Mapping) or len(definition) != 1:
@@ -274,7 +276,7 @@ class Mechanism:
             raise self._document.error((*path, field), f"must be a list of {count or 'points'}, got '{quoted(values)}'")
         return [read(value, (*path, field, i)) for i, value in enumerate(values)]
 
-    def _add_contact(self, name: str, definition: Mapping[str, Any], path: YamlPath) -> None:
+    def _add_contact(self, name: str, definition: Mapping[str, object], path: YamlPath) -> None:
         """Add a contact of bodies or collision shapes."""
         contact_type = self._type({"type": "contact", **definition}, path, "type", tuple(CONTACTS))
         field, count = CONTACTS[contact_type]
@@ -290,7 +292,7 @@ class Mechanism:
             else:
                 method(*shapes, name=name, **arguments)
 
-    def _contact_friction(self, value: Any, path: YamlPath) -> Friction | float:
+    def _contact_friction(self, value: object, path: YamlPath) -> Friction | float:
         """Parse a friction coefficient, or the fields of a friction law."""
         if not isinstance(value, Mapping):
             return self._number(value, path)
@@ -303,7 +305,7 @@ class Mechanism:
         with self._located_errors(path):
             return Friction(**{key: self._number(entry, (*path, key)) for key, entry in value.items()})
 
-    def _collision_shape(self, value: Any, path: YamlPath) -> Body | CollisionShape:
+    def _collision_shape(self, value: object, path: YamlPath) -> Body | CollisionShape:
         """Parse a body, or a collision shape such as ``{shape: half_space, body: ground, normal: [1, 0, 0]}``."""
         if not isinstance(value, Mapping):
             return self._named_body(value, path)
@@ -388,7 +390,7 @@ class Mechanism:
             return self._vector(value, path)
         return self._number(value, path)
 
-    def _point(self, value: Any, path: YamlPath) -> Any:
+    def _point(self, value: object, path: YamlPath) -> Any:
         """Parse a point: numbers, a named point such as ``crank.b``, or a body (its centre)."""
         if not isinstance(value, str):
             return self._vector(value, path)
@@ -401,7 +403,7 @@ class Mechanism:
             raise self._document.error(path, reason)
         return part.markers[point]
 
-    def _named_body(self, value: Any, path: YamlPath) -> Body:
+    def _named_body(self, value: object, path: YamlPath) -> Body:
         if value == "ground":
             return self._mb.ground
         if not isinstance(value, str) or value not in self._mb.bodies:
@@ -410,13 +412,13 @@ class Mechanism:
             raise self._document.error(path, f"unknown body {got}{suggestion(str(value)[:60], known)}")
         return self._mb.bodies[value]
 
-    def _joint(self, value: Any, path: YamlPath) -> Any:
+    def _joint(self, value: object, path: YamlPath) -> Any:
         if not isinstance(value, str) or value not in self._mb.joints:
             got = "nothing" if value is None else f"'{quoted(value)}'"
             raise self._document.error(path, f"unknown joint {got}{suggestion(str(value)[:60], self._mb.joints)}")
         return self._mb.joints[value]
 
-    def _vector(self, value: Any, path: YamlPath) -> list[Any]:
+    def _vector(self, value: object, path: YamlPath) -> list[Any]:
         if not isinstance(value, (list, tuple)):
             raise self._document.error(path, f"must be a list of numbers such as [0, 0, 1], got '{quoted(value)}'")
         return [
@@ -424,7 +426,7 @@ class Mechanism:
             for i, entry in enumerate(value)
         ]
 
-    def _number(self, value: Any, path: YamlPath) -> float:
+    def _number(self, value: object, path: YamlPath) -> float:
         return float(self._expression(value, (), path)())
 
     def _law(self, value: Sequence[str] | str, allowed: tuple[str, ...], path: YamlPath) -> ModelFunction:
@@ -438,7 +440,7 @@ class Mechanism:
             return lambda point: function(*(list(point) + [0.0])[:3])
         return function
 
-    def _expression(self, value: Any, allowed: tuple[str, ...], path: YamlPath) -> ModelFunction:
+    def _expression(self, value: object, allowed: tuple[str, ...], path: YamlPath) -> ModelFunction:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             value = repr(float(value))
         if not isinstance(value, str):

@@ -125,7 +125,7 @@ class _Reader:
             return InputError(f"{self._source}: this is not valid YAML: {message}")
         return self._error(mark.line + 1, f"this is not valid YAML: {message}\n{with_caret(self._text, mark.index)}")
 
-    def _documents(self, events: Iterator[Any]) -> Any:
+    def _documents(self, events: Iterator[object]) -> Any:
         tree, has_document = None, False
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent) and has_document:
@@ -163,13 +163,13 @@ class _Reader:
             raise self._error(line, "this text contains half a character (a lone surrogate)")
         return text
 
-    def _sequence(self, events: Iterator[Any], path: YamlPath) -> list[Any]:
+    def _sequence(self, events: Iterator[object], path: YamlPath) -> list[Any]:
         items: list[Any] = []
         while not isinstance(event := next(events), yaml.SequenceEndEvent):
             items.append(self._value(event, events, (*path, len(items))))
         return items
 
-    def _mapping(self, events: Iterator[Any], path: YamlPath) -> dict[str, object]:
+    def _mapping(self, events: Iterator[object], path: YamlPath) -> dict[str, object]:
         items: dict[str, object] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
             line = _line(event)

@@ -20,10 +20,11 @@ from livens.scenario.quoting import quoted
 from livens.scenario.reader import Document, document, read
 from livens.scenario.restore import SCENARIO_NAME
 from livens.scenario.schema import MechanismScenario, ProblemScenario, RobotScenario, SystemScenario, constant, validate
+from livens.schemes.scaling.named import named_scaling
 from livens.validation import check_path
 
 #: Fields of the run, which are not part of the problem.
-_RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads", "tolerance")
+_RUN_FIELDS = ("every", "out", "project", "redundant", "tier", "threads", "tolerance", "adaptive", "scaling")
 
 
 def load(path: str | Path) -> Scenario:
@@ -32,7 +33,7 @@ def load(path: str | Path) -> Scenario:
     Parameters
     ----------
     path : str or Path
-        Path of the YAML file, or of a file ending in ``.urdf``, ``.xml`` or ``.mjcf``.
+        Path of the YAML file, or of a file ending in ``.urdf``, ``.sdf``, ``.xml`` or ``.mjcf``.
 
     Returns
     -------
@@ -136,6 +137,12 @@ class Scenario:
                 schemes.get(self.fields.scheme)
             except InputError as error:
                 raise self._document.error(("scheme",), error) from None
+
+        if self.fields.scaling is not None:
+            try:
+                named_scaling(self.fields.scaling)
+            except InputError as error:
+                raise self._document.error(("scaling",), error) from None
 
     def _check_problem(self, fields: ProblemScenario) -> None:
         try:

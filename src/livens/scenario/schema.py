@@ -185,6 +185,8 @@ class RunFields(_Fields):
     tier: Annotated[str | None, _one_of(*TIERS)] = None
     threads: Annotated[int | None, BeforeValidator(_parse_count)] = None
     tolerance: Positive | None = None
+    adaptive: Annotated[str | None, _one_of("reversible")] = None
+    scaling: Text | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -46,13 +46,3 @@ def definition_table(entries: Mapping[str, Any]) -> str:
         if value not in (None, "", (), [], {})
     ]
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
-
-
-def abbreviate(names: Sequence[Any], limit: int = 12) -> str:
-    """Return the first names, and the number of the remaining ones.
-
-    >>> abbreviate(["a", "b", "c"], 2)
-    'a, b and 1 more'
-    """
-    shown = ", ".join(str(name) for name in names[:limit])
-    return shown + (f" and {len(names) - limit} more" if len(names) > limit else "")

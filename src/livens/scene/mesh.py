@@ -7,7 +7,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class TriangleMesh:
     faces: np.ndarray
     name: str = ""
 
-    def scaled(self, scale: Any) -> TriangleMesh:
+    def scaled(self, scale: object) -> TriangleMesh:
         """Return the mesh scaled along each axis; the orientation of the faces is kept for mirror images."""
         factors = np.broadcast_to(np.asarray(scale, dtype=float), 3)
         faces = self.faces[:, ::-1] if np.prod(np.sign(factors)) < 0 else self.faces
@@ -73,7 +72,7 @@ class TriangleMesh:
         return make_mesh("a mesh", points, np.frombuffer(faces, "<u4").astype(np.int64).reshape(-1, 3))
 
 
-def make_mesh(name: str, vertices: Any, faces: Any) -> TriangleMesh:
+def make_mesh(name: str, vertices: object, faces: object) -> TriangleMesh:
     """Return a validated triangle mesh; raise InputError for invalid vertices or faces."""
     try:
         points, corners = np.asarray(vertices, dtype=float), np.asarray(faces)

@@ -26,7 +26,7 @@ import numpy as np
 
 from livens.errors import InputError, explain_call_errors
 from livens.scene.mesh import TriangleMesh, load_mesh, make_mesh
-from livens.types import ArrayLike, FloatArray, ScalarLike, Vector
+from livens.types import ArrayLike, FloatArray, ScalarLike, Vector, VectorLike
 from livens.validation import check_array
 
 __all__ = [
@@ -124,7 +124,7 @@ def _drop_none(**sizes: Any) -> dict[str, float]:
 
 
 def rod(
-    a: Any, b: Sequence[ScalarLike] | Vector, width: float | None = None, name: str = "", trace: float | None = None
+    a: object, b: Sequence[ScalarLike] | Vector, width: float | None = None, name: str = "", trace: float | None = None
 ) -> Shape:
     """Return a rod between two points, with pins at both ends.
 
@@ -203,7 +203,7 @@ def cone(
 @explain_call_errors
 def box(
     at: Sequence[float] | Vector,
-    size: Sequence[Any],
+    size: Sequence[object],
     frame: FloatArray | None = None,
     name: str = "",
     trace: float | None = 0.0,
@@ -262,7 +262,7 @@ def sphere(
     return Shape("sphere", (at,), frame, _drop_none(radius=radius), name, trace)
 
 
-def ring(at: Any, radius: float, frame: Any = None, width: float | None = None, name: str = "") -> Shape:
+def ring(at: VectorLike, radius: float, frame: object = None, width: float | None = None, name: str = "") -> Shape:
     """Return a ring about the third axis of its frame.
 
     Parameters
@@ -287,7 +287,7 @@ def ring(at: Any, radius: float, frame: Any = None, width: float | None = None, 
 
 
 @explain_call_errors
-def polygon(points: Sequence[Any], name: str = "", trace: float | None = None) -> Shape:
+def polygon(points: Sequence[object], name: str = "", trace: float | None = None) -> Shape:
     """Return a flat polygonal plate.
 
     Parameters
@@ -307,7 +307,7 @@ def polygon(points: Sequence[Any], name: str = "", trace: float | None = None) -
     return Shape("polygon", tuple(points), None, {}, name, trace)
 
 
-def spring(a: Any, b: Any, width: float | None = None, name: str = "") -> Shape:
+def spring(a: object, b: object, width: float | None = None, name: str = "") -> Shape:
     """Return a coil spring between two points.
 
     Parameters
@@ -327,7 +327,7 @@ def spring(a: Any, b: Any, width: float | None = None, name: str = "") -> Shape:
     return Shape("spring", (a, b), None, _drop_none(width=width), name)
 
 
-def damper(a: Any, b: Any, width: float | None = None, name: str = "") -> Shape:
+def damper(a: object, b: object, width: float | None = None, name: str = "") -> Shape:
     """Return a dashpot between two points.
 
     Parameters
@@ -348,7 +348,7 @@ def damper(a: Any, b: Any, width: float | None = None, name: str = "") -> Shape:
 
 
 @explain_call_errors
-def cable(points: Sequence[Any], name: str = "") -> Shape:
+def cable(points: Sequence[object], name: str = "") -> Shape:
     """Return a cable: a thin line through moving points.
 
     Parameters
@@ -367,7 +367,7 @@ def cable(points: Sequence[Any], name: str = "") -> Shape:
 
 
 @explain_call_errors
-def path(points: Sequence[Any], name: str = "") -> Shape:
+def path(points: Sequence[object], name: str = "") -> Shape:
     """Return a path: a faint line through points, such as the outline of a box or a road.
 
     Parameters
@@ -409,12 +409,12 @@ def ground(at: ArrayLike, size: float | None = None, frame: FloatArray | None = 
 
 @explain_call_errors
 def mesh(
-    at: Any,
+    at: VectorLike,
     file: str | Path | TriangleMesh | None = None,
     *,
     vertices: ArrayLike | None = None,
     faces: ArrayLike | None = None,
-    scale: Any = 1.0,
+    scale: object = 1.0,
     frame: Vector | None = None,
     name: str = "",
     trace: float | None = 0.0,
@@ -472,7 +472,7 @@ def mesh(
     )
 
 
-def axes(at: Any, frame: FloatArray | None = None, size: float | None = None, name: str = "") -> Shape:
+def axes(at: VectorLike, frame: FloatArray | None = None, size: float | None = None, name: str = "") -> Shape:
     """Return the axes of a frame.
 
     Parameters

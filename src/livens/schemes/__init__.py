@@ -13,6 +13,7 @@ from livens.schemes.core.scheme import Scheme, Traits
 from livens.schemes.runge_kutta.families import runge_kutta
 from livens.schemes.splitting.composition import compose
 from livens.schemes.splitting.user_flows import flow_splitting
+from livens.schemes.time_transformed.sundman_flows import sundman_splitting
 
 __all__ = [
     "Scheme",
@@ -26,4 +27,5 @@ __all__ = [
     "get",
     "names",
     "runge_kutta",
+    "sundman_splitting",
 ]

@@ -43,7 +43,7 @@ class VectorField:
         function = ca.Function("rates", [t, y, symbols], [ca.densify(rate), ca.vertcat(*power)])
         self._function, self._k = function, k
 
-    def __call__(self, t: Any, y: Any) -> Expr:
+    def __call__(self, t: Expr, y: Expr) -> Expr:
         return self._function(t, y, self._k)[0]
 
     def power(self, t: Expr, y: Expr) -> Expr:
@@ -70,7 +70,7 @@ class DiagonallyImplicitRK(MapScheme):
     def implicit_stages(self) -> list[int]:
         return [i for i, row in enumerate(self.A) if row[i]]
 
-    def is_explicit(self, model: Any) -> bool:
+    def is_explicit(self, model: object) -> bool:
         return not self.implicit_stages
 
     def unmet_requirements(self, model: Any) -> list[str]:

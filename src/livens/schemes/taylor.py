@@ -92,7 +92,7 @@ class TaylorOfOrder(Taylor):
 
 
 @functools.lru_cache(maxsize=64)
-def _nonsmooth_operation(model: Any, order: int) -> str | None:
+def _nonsmooth_operation(model: object, order: int) -> str | None:
     """Return the first operation of a model that has no Taylor series, else None."""
     equations = _taylor_equations(model, order)
     if all_smooth(equations.vector_field):

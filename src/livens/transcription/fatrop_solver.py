@@ -21,7 +21,7 @@ from livens.transcription.nlp_blocks import INFINITE_BOUND, Block, BoundedProgra
 FATROP_OPTIONS = {"tol": 1e-9, "max_iter": 1000}
 
 
-def fatrop_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+def fatrop_options(options: Mapping[str, object] | None) -> dict[str, Any]:
     """Return all options of fatrop; raise InputError if fatrop is not installed or an option is unknown."""
     if not ca.has_nlpsol("fatrop"):
         raise InputError(f"CasADi {ca.CasadiMeta.version()} is installed without fatrop: use solver='ipopt'")
@@ -75,7 +75,7 @@ class _Stages:
         return np.concatenate([rows.ravel(), self.nodes[-1]])
 
 
-def solve_by_fatrop(bounded: BoundedProgram, w: np.ndarray, options: Mapping[str, Any] | None = None) -> Solution:
+def solve_by_fatrop(bounded: BoundedProgram, w: np.ndarray, options: Mapping[str, object] | None = None) -> Solution:
     """Solve a program from the guess w by fatrop.
 
     Raises

@@ -22,8 +22,8 @@ _BYTES_PER_NONZERO = 160
 class Transcription:
     """Nonlinear program of a control problem on a mesh.
 
-    The variables are, step by step, the node, the input values and the unknowns of the step, preceded by the variables
-    of a free start, and followed by the last node, the duration, the free parameters and the velocity at the end.
+    The variables of a step are the node, the input values and the unknowns of the step. The variables of a free start
+    precede them. The last node, the duration, the free parameters and the velocity at the end follow.
 
     Parameters
     ----------

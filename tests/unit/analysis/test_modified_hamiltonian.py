@@ -65,17 +65,122 @@ def test_parameters_and_systems():
     run = lv.simulate(system, [1.0], [0.0], scheme="stormer-verlet", h=0.05, t_end=20.0, parameters=dict(g=3.0))
     assert np.ptp(modified.along(run)) < 1e-4 * np.ptp(run.observe("hamiltonian"))
     assert np.isscalar(modified.evaluate([1.0], [0.0], 0.05)) and modified.order == 4
+    of_problem = lv.study.modified_hamiltonian(lv.problems.load("nonlinear-pendulum"), "gauss-2", 4)
+    assert of_problem.order == 4 and lv.study.modified_equation(lv.problems.load("kepler"), "heun", 2).order == 2
 
 
 def test_what_has_no_series_is_refused():
     driven = lv.Hamiltonian("q", kinetic=lambda p: p @ p, potential=lambda q, t: q[0] * t)
     with pytest.raises(lv.InputError, match="without time"):
         lv.study.modified_hamiltonian(driven, "stormer-verlet")
-    with pytest.raises(lv.InputError, match="no splitting into kicks and drifts"):
-        lv.study.modified_hamiltonian(COUPLED, "gauss-2")
+    for scheme in ("heun", "radau-iia-2"):
+        with pytest.raises(lv.InputError, match="no symplectic Runge-Kutta method"):
+            lv.study.modified_hamiltonian(COUPLED, scheme)
+    with pytest.raises(lv.InputError, match=r"needs an energy T\(p\) \+ V\(q\)"):
+        lv.study.modified_hamiltonian(MIXED, "stormer-verlet")
     run = lv.simulate(COUPLED, q0=[0.1, 0.2], p0=[0.3, 0.1], scheme="heun", h=0.1, t_end=1.0)
     with pytest.raises(lv.InputError, match="not of 'heun'"):
         lv.study.modified_hamiltonian(COUPLED, "stormer-verlet").along(run)
+
+
+# -- Runge-Kutta methods: B-series over rooted trees -------------------------------------------------------------------
+MIXED = lv.Hamiltonian(
+    "x y",
+    hamiltonian=lambda q, p, k: (
+        (1 + k.a * m.cos(q[0])) * (p @ p) / 2 + 0.4 * p[0] * q[1] + (q @ q) / 2 + q[0] ** 2 * q[1] / 2
+    ),
+    parameters=dict(a=0.3),
+)
+SYMPLECTIC = {
+    "implicit-midpoint": [(0, 2), (2, 4), (4, 6)],
+    "gauss-2": [(0, 4), (4, 6)],
+    "lobatto-iiia-iiib-2": [(2, 4), (4, 6)],
+    "lobatto-iiia-iiib-3": [(4, 6)],
+    "variational:0.25": [(0, 1), (1, 2), (2, 3), (3, 4)],
+    "suzuki-4:implicit-midpoint": [(4, 6)],
+}
+
+
+@pytest.mark.parametrize("scheme", SYMPLECTIC)
+@pytest.mark.parametrize("model", [COUPLED, MIXED], ids=["separable", "mixed"])
+def test_elementary_hamiltonians_explain_the_energy_of_symplectic_methods(model, scheme):
+    for order, expected in SYMPLECTIC[scheme]:
+        steps = [0.2 / 2**i for i in range(4)]
+        assert measured_order(steps, remaining(scheme, order, steps, model)) == pytest.approx(expected, abs=0.15)
+
+
+@pytest.mark.parametrize("scheme", ["gauss-1", "implicit-midpoint"])
+def test_both_names_of_the_midpoint_rule_have_one_series(scheme):
+    """The known terms ``-H_zz(f, f)/24`` of order 2 (Hairer, Lubich and Wanner 2006, IX.8)."""
+    import casadi as ca
+
+    modified = lv.study.modified_hamiltonian(MIXED, scheme, 2)
+    z = ca.vertcat(MIXED.q, MIXED.p)
+    hessian, slope = ca.hessian(MIXED.H, z)
+    field = ca.vertcat(slope[2:], -slope[:2])
+    known = ca.Function("known", [MIXED.q, MIXED.p, MIXED.k], [-(field.T @ hessian @ field) / 24])
+    q, p, h = [0.3, -0.2], [0.1, 0.4], 0.1
+    second = modified.evaluate(q, p, h) - lv.study.modified_hamiltonian(MIXED, scheme, 1).evaluate(q, p, h)
+    assert second == pytest.approx(h**2 * float(known(q, p, [0.3])), rel=1e-9)
+
+
+def test_rooted_trees_and_brackets_agree():
+    """Stoermer-Verlet as a partitioned Runge-Kutta pair and as a splitting, up to the power 6."""
+    q, p = [0.3, -0.2], [0.1, 0.4]
+    by_trees, by_brackets = (
+        lv.study.modified_hamiltonian(COUPLED, scheme, 6).evaluate(q, p, 1.0)
+        for scheme in ("lobatto-iiia-iiib-2", "stormer-verlet")
+    )
+    assert by_trees == pytest.approx(by_brackets, abs=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "order"),
+    [("explicit-euler", 2), ("implicit-euler", 3), ("heun", 3), ("explicit-midpoint", 3), ("theta:0.6", 2)],
+)
+def test_the_modified_equation_explains_the_drift_of_other_methods(scheme, order):
+    """Measured and predicted changes of the energy differ by the next power of h."""
+    modified = lv.study.modified_equation(MIXED, scheme, order)
+    steps, differences, changes = [0.02 / 2**i for i in range(4)], [], []
+    for h in steps:
+        run = lv.simulate(MIXED, q0=[0.1, 0.2], p0=[0.3, 0.1], scheme=scheme, h=h, t_end=3.0)
+        changes.append(np.diff(run.observe("hamiltonian")[[0, -1]])[0])
+        differences.append(abs(modified.drift(run) - changes[-1]))
+    assert measured_order(steps, differences) == pytest.approx(order + 1, abs=0.2)
+    assert differences[-1] < 0.1 * abs(changes[-1])
+
+
+def test_the_modified_equation_of_a_first_order_system_is_solved_by_the_method():
+    """An accurate solution of the truncated equation meets the steps of the method up to the next power."""
+    from scipy.integrate import solve_ivp
+
+    prey = lv.FirstOrder("a b", rhs=lambda x, k: [x[0] * (1 - x[1]), k.d * x[1] * (x[0] - 2)], parameters=dict(d=1.0))
+    changed = dict(d=1.5)
+    for scheme, order in (("radau-iia-2", 4), ("heun", 3)):
+        modified = lv.study.modified_equation(prey, scheme, order)
+        steps, errors = [0.1 / 2**i for i in range(4)], []
+        for h in steps:
+            run = lv.simulate(prey, x0=[1.0, 0.5], scheme=scheme, h=h, t_end=1.0, parameters=changed)
+            exact = solve_ivp(
+                lambda t, x, h=h: modified.evaluate(x, h, changed), (0, 1), [1.0, 0.5], "DOP853", rtol=1e-13, atol=1e-14
+            )
+            errors.append(np.abs(run.x[-1] - exact.y[:, -1]).max())
+        assert measured_order(steps, errors) == pytest.approx(order + 1, abs=0.2)
+    with pytest.raises(lv.InputError, match="needs a System or a Hamiltonian"):
+        modified.energy_rate([1.0, 2.0], 0.1)
+    with pytest.raises(lv.InputError, match="must have 2 entries"):
+        modified.evaluate([1.0], 0.1)
+
+
+def test_what_has_no_modified_equation_is_refused():
+    driven = lv.FirstOrder("a", rhs=lambda x, t: [-x[0] + t])
+    with pytest.raises(lv.InputError, match="depends on time"):
+        lv.study.modified_equation(driven, "gauss-2")
+    with pytest.raises(lv.InputError, match="is no Runge-Kutta method"):
+        lv.study.modified_equation(COUPLED, "stormer-verlet")
+    pendulum = lv.problems.load("pendulum")
+    with pytest.raises(lv.InputError):
+        lv.study.modified_equation(pendulum.model, "gauss-2")
 
 
 # -- linear systems ---------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import livens as lv
 from livens import math as m
 from livens.analysis import conservation
 from livens.analysis.passivity import passivity
-from livens.analysis.round_off import round_off
+from livens.analysis.round_off import RoundOffBound, round_off
 from livens.analysis.trend import Trend
 from livens.engine.observables.drift_monitor import accumulate_rows, accumulate_states
 from livens.run.drift_monitor import energy_scale, summary_from_maxima
@@ -69,6 +69,13 @@ def test_an_explosion_ends_the_run(scheme, steps):
     run = error.value.result
     assert run.status == "failed" and "blew up" in run.message
     assert not run.summary.max_energy_drift < 1e6
+
+
+def test_an_energy_that_overflows_is_an_explosion():
+    """The energy q^4 is infinite while the positions are finite: the run has blown up."""
+    quartic = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 4 / 4)
+    with pytest.raises(lv.IntegrationError, match=r"the run blew up before t = 4: the energy is no longer finite"):
+        lv.simulate(quartic, [10.0], [0.0], scheme="stormer-verlet", h=1.0, t_end=4.0)
 
 
 def test_an_explosion_is_a_million_times_the_energy():
@@ -138,6 +145,8 @@ def test_the_largest_deviations_of_rows():
         ]
     )
     assert last[0] == energy[-1]
+    drift, magnitude = np.abs(energy - first[0]), np.abs(table[:, 1])
+    assert trusted[0] == magnitude[drift <= magnitude / 2].max() < magnitude.max()
 
 
 @pytest.mark.parametrize("supplied", [-1, 1])
@@ -192,6 +201,73 @@ def test_energy_that_grows_less_is_not_divided_by_what_it_grew_to():
 def test_a_stiff_beam_at_rest_is_no_explosion():
     run = lv.simulate(lv.problems.load("45-degree-bend", force=0.0), t_end=20.0)
     assert run.status == "complete" and np.abs(run.q - run.q[0]).max() < 1e-10
+
+
+@pytest.mark.parametrize(("name", "h", "t_end"), [("45-degree-bend", 0.05, 5.0), ("princeton-beam", 0.005, 0.5)])
+def test_energies_of_beams_are_conserved_to_the_round_off_of_stiff_forces(name, h, t_end):
+    """Rounded displacements times the stiffness are forces, whose work in a step exceeds the rounding of the energy."""
+    for force in (0.0, None):
+        options = {} if force is None or name == "princeton-beam" else dict(force=force)
+        run = lv.simulate(lv.problems.load(name, **options), h=h, t_end=t_end)
+        verdicts = [row.verdict for row in conservation.conservation_rows(run) if row.name == run.summary.energy]
+        assert verdicts == [conservation.AS_GUARANTEED] * 2, run.report(accuracy=False)
+
+
+def at_rest(case):
+    """Return a mechanism in equilibrium, whose motion consists of roundings."""
+    if case == "beam":
+        return lv.simulate(lv.problems.load("45-degree-bend", force=0.0), h=0.01, t_end=2.0)
+    if case == "chain of springs":
+        return lv.simulate(lv.problems.load("mass-spring-redundant"), v0=[0.0] * 6, t_end=5.0)
+    problem = lv.problems.load(case)
+    parameters = {name: 0.0 * np.array(value) for name, value in problem.model.parameters.items() if "torque" in name}
+    parameters |= dict(gravity=0.0 * np.array(problem.model.parameters["gravity"]))
+    v0 = np.zeros(len(problem.q0))
+    return lv.simulate(
+        problem.model, problem.q0, v0, scheme="lie-em", h=1e-3, t_end=0.2, parameters=parameters, redundant="remove"
+    )
+
+
+@pytest.mark.parametrize("case", ["beam", "rssr", "slider-crank", "newtons-cradle"])
+def test_a_mechanism_at_rest_is_accurate_and_conserves_its_energy(case):
+    """Energies of 1e-24 J are no scale of their own drift, and velocities of 1e-11 m/s none of their own error."""
+    run = at_rest(case)
+    assert all(row.holds for row in conservation.conservation_rows(run)), run.report(accuracy=False)
+    assert run.summary.max_energy_drift < 1e-12
+    estimate = run.accuracy(seconds=100.0)
+    assert estimate.verdicts == {"q": "round-off", "v": "round-off"}, estimate
+    assert max(estimate.error.values()) < 1e-6
+
+
+@pytest.mark.parametrize("scheme", ["lie-em", "lie-ggl", "radau-iia-3"])
+def test_a_free_pair_at_rest_conserves_its_momenta(scheme):
+    """Two rods with a hinge, without forces: momenta of 1e-14 and 1e-28 are round-off."""
+    mb = lv.Multibody(gravity=[0, 0, 0])
+    one = mb.rod("one", a=[1, 0.3, 0], b=[2, 0, 0.1], mass=1.0)
+    two = mb.rod("two", a=[2, 0, 0.1], b=[2.7, 0.9, 0], mass=2.0)
+    mb.revolute("hinge", one, two, at=[2, 0, 0.1], axis=[0.1, 0.3, 1])
+    run = mb.simulate(t_end=0.2, h=1e-3, scheme=scheme)
+    rows = named(run)
+    accepted = (conservation.ROUND_OFF, conservation.AS_GUARANTEED)
+    assert all(row.verdict in accepted for row in rows.values()), run.report(accuracy=False)
+    assert max(run.summary.momentum_drift.values()) < 1e-12, run.summary
+
+
+def test_a_slow_motion_is_no_rest():
+    """Velocities of 1e-6 m/s are not called round-off where they move the positions; a wrong motion is not resolved."""
+    oscillator = lv.System("x", kinetic=lambda v: v @ v / 2, potential=lambda q: 1e4 * (q[0] - 1.0) ** 2 / 2)
+    for h, resolved in ((1e-4, True), (0.05, False)):
+        run = lv.simulate(oscillator, [1.0], [1e-6], scheme="livens-em", h=h, t_end=0.5)
+        assert run.accuracy(seconds=100.0).resolved is resolved, run.accuracy()
+
+
+def test_energy_below_the_round_off_of_a_potential_is_no_witness():
+    """A slow motion on a large potential: its energy changes by the rounding of the potential."""
+    slider = lv.System(
+        "x y", kinetic=lambda v: v @ v / 2, potential=lambda q: 1e6 * q[1], constraints=lambda q: [q[1] - 1.0]
+    )
+    run = lv.simulate(slider, [1.0, 1.0], [1e-7, 0.0], scheme="livens-em", h=0.01, t_end=1.0)
+    assert run.accuracy().resolved
 
 
 def test_rest_and_work_are_no_explosions():
@@ -289,6 +365,18 @@ def test_round_off_is_what_one_rounding_makes():
     run = lv.simulate(ball, [0.0], [3.0], h=0.1, t_end=1.0)
     energy, eps = 4.5, np.finfo(float).eps
     assert 0.99 * eps * energy <= round_off(run, "kinetic_energy") <= 4.01 * eps * energy
+
+
+def test_work_of_rounded_forces_is_part_of_the_bounds_of_energies_only():
+    """A momentum of a mechanism has no work of rounded forces, its energy has."""
+    mb = lv.Multibody(gravity=(0, 0, -9.81))
+    rod = mb.rod("rod", a=(0, 0, 0), b=(0, 0, -1), mass=1.0)
+    mb.revolute("hinge", mb.ground, rod, at=(0, 0, 0), axis="y")
+    system, run = mb.system, mb.simulate(t_end=0.1, h=0.01)
+    for name, has_work in (("total_energy", True), ("linear_momentum", False)):
+        bound = RoundOffBound(system, [name], system.parameter_vector(), 0.01)
+        bound.update(run.t, [getattr(run, part) for part in system.view.symbols])
+        assert (bound.energy > 0) is has_work
 
 
 @pytest.mark.parametrize("scheme", ["livens-em", "gauss-3", "livens-variational"])
@@ -407,3 +495,12 @@ def test_names_of_conserved_momenta_are_kept_for_a_limited_number_of_parameters(
         lv.simulate(problem, h=0.01, t_end=0.01, parameters={"g": 9 + 1e-3 * i})
     assert len(drift_monitor._conserved) <= 256
     assert len(drift_monitor._model_cache(problem.model.fingerprint)) < 20
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["simple-pendulum", "heavy-top", "spring-chain", "euler-top", "spin-chain"])
+def test_reports_of_the_shortest_steps_are_complete(name):
+    """Ten steps of 1e-300 s: squares of times underflow, and rates may overflow."""
+    run = lv.simulate(lv.problems.load(name), h=1e-300, t_end=1e-299)
+    rows = conservation.conservation_rows(run)
+    assert all(row.holds and np.isfinite(row.deviation) for row in rows) and str(run.report())

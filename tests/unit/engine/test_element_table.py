@@ -104,3 +104,21 @@ def test_the_report_of_a_large_system_is_that_of_a_small_one(monkeypatch):
         initial = before[row.quantity].initial
         assert row.initial == pytest.approx(initial, abs=1e-12) if row.initial is not None else True
     observables._cached_columns.cache_clear()
+
+
+def test_runs_of_large_systems_monitor_the_sums_of_their_elements(monkeypatch):
+    """The largest deviations of a run are those of its rows, also if no expression of the whole system exists."""
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", 1)
+    mb = lv.Multibody(gravity=[0, 0, -3.7])
+    first = mb.rod("first", a=[0, 0, 0], b=[1, 0, 0], mass=1.3, radius=0.1)
+    second = mb.rod("second", a=[1, 0, 0], b=[2, 0, 0], mass=0.7, radius=0.1)
+    mb.spherical("ball", first, second, at=first.b)
+    mb.initial(first, velocity=[0, 0, 1.0])
+    system = mb.system
+    assert system.uses_sparse_path
+    run = lv.simulate(mb.problem(h=0.01, t_end=0.5), tier="fused", scheme="livens-midpoint")
+    assert isinstance(drift_monitor._monitor_table(run.system, "total_energy", ())[0], ElementObservables)
+    energy = run.observe("total_energy")
+    assert run.summary.max_energy_drift == pytest.approx(
+        np.abs(energy - energy[0]).max() / np.abs(energy).max(), rel=0.5
+    )

@@ -6,8 +6,22 @@ import pytest
 import livens as lv
 from livens.engine.codegen import jit
 from livens.engine.compiled_step import compiled_step
-from livens.engine.newton.step_size_control import initial_controller_state, lu_solve_inplace
+from livens.engine.lowering.function import lowered
+from livens.engine.lowering.types import F64Array
+from livens.engine.newton.adaptive_step import _predict_unknowns
+from livens.engine.newton.error_estimate import compare_double_step, lu_solve_inplace
+from livens.engine.newton.iteration import HISTORY, StepKernels, Workspace, kernel_names
+from livens.engine.newton.step_size_control import (
+    ERROR_LAST,
+    H_LAST,
+    N_EQUAL,
+    NOT_ESTIMATED,
+    StepSizeController,
+    initial_controller_state,
+    on_accept,
+)
 from livens.engine.newton.time_loop import StepPolicy
+from livens.engine.newton.workspace_layout import newton_offsets
 from livens.engine.stepper import IntegratorState
 from livens.engine.steppers.fused import FusedStepper
 from livens.engine.steppers.reference import ReferenceStepper
@@ -116,3 +130,78 @@ def test_dense_equations_are_solved_in_any_order_of_their_rows(n):
 @pytest.mark.parametrize("A", [[[1.0, 2.0], [2.0, 4.0]], [[0.0, 0.0], [1.0, 1.0]], [[np.nan, 1.0], [1.0, 1.0]]])
 def test_dense_equations_without_a_solution_are_refused(A):
     assert not lu_solve_inplace(np.array(A), np.ones(2), 2, np.empty(2))
+
+
+# -- control of the step size --------------------------------------------------------------------------------------
+def doubling_controller(tolerance=1e-3):
+    """Controller of one position whose error is estimated by a double step."""
+    zero = np.zeros(1)
+    return StepSizeController(0.0, np.inf, 0.5, 2.0, 1, zero + tolerance, zero, zero, 2, False, doubling_order=2,
+                              scale_groups=np.zeros(1, dtype=np.int64))  # fmt: skip
+
+
+def test_a_comparison_with_a_double_step_leaves_the_position_before_the_last_step():
+    """The position to which the double step leads back is replaced by the position before the last step."""
+    controller_state = initial_controller_state(1.0).view(float)
+    controller_state[H_LAST] = 0.5
+    z_double, estimate = np.array([0.9]), np.array([0.2, 0.0])
+    compare_double_step(
+        doubling_controller(), controller_state, estimate, z_double, np.array([1.0]), np.array([3.0]), 1.0
+    )
+    assert z_double == pytest.approx([0.2], abs=1e-15)
+    assert estimate[0] == pytest.approx(0.7 / (1.5**3 - 1 - 0.5**3), rel=1e-14)
+
+
+@pytest.mark.parametrize("h_last", [0.01, 10.0])
+@pytest.mark.parametrize(("ratio", "n_equal"), [(1.0, 4.0), (1.2, 4.0), (0.8, 4.0), (1.3, 1.0), (0.7, 1.0)])
+def test_sizes_that_change_slowly_are_counted_as_equal(h_last, ratio, n_equal):
+    """The change of the size is relative to the last size, in any unit of time."""
+    controller_state = initial_controller_state(h_last).view(float)
+    controller_state[H_LAST], controller_state[N_EQUAL] = h_last, 3.0
+    on_accept(doubling_controller(), controller_state, ratio * h_last, 0.5, False)
+    assert controller_state[N_EQUAL] == n_equal
+
+
+@lowered
+def _accepted(x: F64Array, z: F64Array, c: F64Array, r: F64Array, out: F64Array) -> None:
+    out[0] = 1.0
+
+
+def test_adaptive_steps_predict_into_their_own_row_of_the_workspace():
+    """The flag of a prediction changes nothing else in the workspace: neither Newton update nor round-off bounds."""
+    n, offsets, memory = 3, newton_offsets(3), np.zeros(40)
+    work = memory[10 : 10 + offsets.n_rows]
+    w = Workspace(
+        c=np.zeros(2),
+        Z=np.zeros((2, n)),
+        X=np.zeros((HISTORY + 1, n)),
+        t=np.zeros(2),
+        newton_iterations=np.zeros(1, dtype=np.int64),
+        work=work,
+        newton_update=np.zeros(n),
+        inv_roundoff=np.ones(n),
+        r=np.zeros(n + 1),
+        estimate=np.zeros(0),
+        group_sizes=np.array([n]),
+    )
+    kernels = StepKernels(**{name: _accepted.address if name == "predict" else 0 for name in kernel_names()})
+    controller_state = initial_controller_state(0.1).view(float)
+    controller_state[H_LAST], controller_state[N_EQUAL] = 0.1, HISTORY
+    assert _predict_unknowns(kernels, controller_state, w, 0, 0.1, False)
+    assert np.flatnonzero(memory).tolist() == [10 + offsets.predictor_ok]
+
+
+@pytest.mark.parametrize(("error", "stored"), [(0.5, 0.5), (1.0, 1.0), (NOT_ESTIMATED, 0.0)])
+def test_only_estimated_errors_are_stored(error, stored):
+    """Every error from zero to the tolerance is an estimate; the mark of a step without one is none."""
+    controller_state = initial_controller_state(1.0).view(float)
+    on_accept(doubling_controller(), controller_state, 1.0, error, False)
+    assert controller_state[ERROR_LAST] == stored
+
+
+def test_adaptive_steps_at_negative_times_are_those_at_positive_times():
+    """A run from -3 s to -1 s takes the steps of a run from 0 s to 2 s, and ends exactly at its end."""
+    problem = lv.problems.load("simple-pendulum")
+    early, late = (lv.simulate(problem, t0=t0, t_end=t0 + 2.0, tolerance=1e-4) for t0 in (-3.0, 0.0))
+    assert early.t[-1] == -1.0 and late.t[-1] == 2.0 and len(early.t) > 5
+    assert early.t + 3.0 == pytest.approx(late.t, abs=1e-9) and np.abs(early.q - late.q).max() < 1e-9

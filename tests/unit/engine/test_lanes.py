@@ -11,10 +11,14 @@ import pytest
 
 from livens.engine.codegen import jit
 from livens.engine.codegen.ir_emitter import Emitter
+from livens.engine.codegen.predictor_kernel import predictor_kernel
 from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.ensemble import lane_loop
-from livens.engine.ensemble.lane_run import InputTable
+from livens.engine.ensemble.lane_run import InputTable, TimeGrid
+from livens.engine.newton.predictors import predict_unknowns
 from livens.expressions.graph.roundoff import VECTOR_LIBM_ULPS, roundoff_bound, uses_libm
+from livens.expressions.state_layout import Layout
+from livens.schemes.core.step_equations import StepGraph
 
 
 def wide(function, points, width):
@@ -136,3 +140,66 @@ def test_members_are_put_into_lanes_and_the_last_fills_those_left_over():
         assert w.Z[:states].T.tolist() == z[who].tolist() and w.c[2].tolist() == k[who, 0].tolist()
         assert set(w.c[0]) == {0.5} and set(w.c[1]) == {3.0}
         assert set(w.newton_iterations) == set(w.failed) == {0} and set(w.failed_at) == {-1}
+
+
+# -- the predictor of unknowns ----------------------------------------------------------------------------------------
+def unknowns_only(block_sizes):
+    """Equations of a step whose unknowns form groups of these sizes."""
+    n = sum(block_sizes)
+    x, z, c = ca.SX.sym("x", n), ca.SX.sym("z"), ca.SX.sym("c", 2)
+    labels = tuple(f"equation {i}" for i in range(n))
+    parts = dict(final_state=z, initial_guess=x, block_sizes=block_sizes, equation_labels=labels, layout=Layout(z=1))
+    return StepGraph.from_residual(x, z, c, residual=x, **parts)
+
+
+def histories(n):
+    """Unknowns of five steps: smooth, near a turning point, too fast, alternating, and of random numbers."""
+    t, shift = np.arange(5.0)[:, None], np.linspace(0.0, 0.4, n)
+    yield 1 + t + 0.02 * t**2 + 1e-3 * t**3 + shift
+    yield (t - 3.5 - 0.1 * shift) ** 2
+    yield np.cos(0.05 * (t - 3.5)) + shift
+    yield np.cos(1.0 * (t - 3.0)) * (1 + shift)
+    yield np.sin(3.0 * t) + shift
+    yield 3 - t + 1e-3 * (-1.0) ** t + shift
+    yield np.random.default_rng(n).uniform(-1, 1, (5, n))
+
+
+@pytest.mark.parametrize(("block_sizes", "width"), [((2, 1), 1), ((9, 8), 1), ((2, 1), 8)])
+def test_native_predictors_compute_what_their_formula_says(block_sizes, width):
+    """The extrapolated unknowns and the decision, in single steps, blocks of eight unknowns, and lanes."""
+    n, sizes, decisions = sum(block_sizes), np.array(block_sizes), set()
+    code = predictor_kernel(unknowns_only(block_sizes), width)
+    predict = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
+    for history in histories(n):
+        X, accepted, expected = aligned(6 * n, width), aligned(1, width), np.zeros(n)
+        X[: 5 * n] = history.reshape(-1, 1)
+        address = X.ctypes.data
+        predict(address, address, address, address, accepted.ctypes.data)
+        decisions.add(predict_unknowns(np.ascontiguousarray(history), expected, n, sizes, len(sizes)))
+        assert accepted.tolist() == [[predict_unknowns(history.copy(), expected, n, sizes, len(sizes))] * width]
+        np.testing.assert_allclose(X[5 * n :], np.repeat(expected[:, None], width, axis=1), rtol=1e-14, atol=1e-14)
+    assert decisions == {True, False}
+
+
+def test_wide_vectors_are_joined_from_four_narrow_ones():
+    """A function of two lanes, applied to vectors of eight."""
+    emitter, given, out = Emitter("f", 5, 8), aligned(1, 8), aligned(1, 8)
+    given[:] = np.arange(1.0, 9.0)
+    negative = emitter._by_subvectors(2, lambda a: emitter.emit(f"fneg <2 x double> {a}"), [emitter.load(0, 0)])
+    emitter.store(negative, 4, 0)
+    address = given.ctypes.data
+    code = jit.compile_function(emitter.to_ir(), "f")
+    ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)(address, address, address, address, out.ctypes.data)
+    assert out.tolist() == (-given).tolist()
+
+
+@pytest.mark.parametrize(
+    ("steps", "final", "stride", "numbers"),
+    [(10, 0.0, 5, [0, 5, 10]), (10, 0.0, 4, [0, 4, 8, 10]), (10, 0.1, 4, [0, 4, 8, 11]), (10, 0.1, 5, [0, 5, 10, 11])],
+)
+def test_output_rows_end_with_these_steps(steps, final, stride, numbers):
+    """A shorter final step is one step more."""
+    grid = TimeGrid(h=0.25, t0=1.0, n_steps=steps, final_h=final, stride=stride, stored=np.zeros(0, dtype=np.int64))
+    assert grid.steps_of_rows.tolist() == numbers
+    assert grid.times[:-1] == pytest.approx(1.0 + 0.25 * np.array(numbers[:-1]))
+    assert grid.times[-1] == pytest.approx(1.0 + 0.25 * steps + final)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from livens.engine.arrays import aligned_zeros
 from livens.engine.lowering.function import (
     NativeFunction,
     compile_unit,
@@ -19,7 +20,21 @@ from livens.engine.lowering.function import (
     lowered,
     source_fingerprint,
 )
-from livens.engine.lowering.intrinsics import address_of, bits_to_float, call_kernel, f64_pointer, float_to_bits, sqrt
+from livens.engine.lowering.intrinsics import (
+    address_of,
+    atan,
+    bits_to_float,
+    call_kernel,
+    cyclic,
+    f64_pointer,
+    float_to_bits,
+    lane,
+    load_quad,
+    make_quad,
+    sqrt,
+    store_quad,
+    sum3,
+)
 from livens.engine.lowering.types import F64Array, I32Array, I64Array, Struct
 
 LIMIT = 1.5
@@ -295,3 +310,36 @@ def test_integer_division_rounds_down_as_in_python(a, b):
     out = np.zeros(2, dtype=np.int64)
     quotient_and_remainder(a, b, out)
     assert out.tolist() == [a // b, a % b]
+
+
+@lowered
+def _product_sum(a: F64Array, i: int) -> float:
+    return sum3(load_quad(a, 0) * load_quad(a, i))
+
+
+@lowered
+def _in_lanes_and_alone(a: F64Array, n: int) -> None:
+    total = 0.0
+    for i in range(n):
+        u, v = load_quad(a, 4 * i), load_quad(a, 0)
+        w = cyclic(u * cyclic(v) - cyclic(u) * v) * 0.3 + make_quad(a[1], 2.0, -lane(u, i % 3)) - v * total
+        x = lane(w, 2) / (1.0 + sqrt(abs(lane(w, 1))))
+        if x > 0.0:  # true in any lane
+            x = atan(x) if x > 0.0 else x
+        total = max(total, x) + min(1, i) * _product_sum(a, 4 * i)
+        store_quad(a, 4 * i, u * total - w)
+    a[3] = total
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_lanes_have_the_bits_of_single_numbers(width):
+    n, random = 5, np.random.default_rng(width)
+    values = random.standard_normal((width, 4 * n))
+    lanes = aligned_zeros(4 * n * width)
+    lanes.reshape(-1, width)[:] = values.T
+    _in_lanes_and_alone.in_lanes(width)(lanes, n)
+    for row in values:
+        _in_lanes_and_alone(row, n)
+    used = [i for i in range(4 * n) if i % 4 < 3 or i == 3]
+    assert np.array_equal(lanes.reshape(-1, width).T[:, used], values[:, used])
+    assert _in_lanes_and_alone.in_lanes(width) is _in_lanes_and_alone.in_lanes(width)

@@ -11,20 +11,29 @@ from livens.engine.lowering.function import lowered
 from livens.engine.lowering.intrinsics import sqrt
 from livens.engine.lowering.types import F64Array
 from livens.engine.newton.convergence import (
+    CONTINUE,
     CONVERGED,
     DIVERGED,
+    MAX_GROWTH,
     MAX_NEWTON_ITERATIONS,
+    MODERATE_GROWTH,
+    NEEDS_REPIVOT,
     SAFE_FRACTION,
     converged_to_roundoff,
+    explained_by_curvature,
+    newton_decision,
 )
 from livens.engine.newton.iteration import (
     HISTORY,
     N_ITERATIONS,
+    STAGNATION_FLOOR,
     StepKernels,
     Workspace,
     kernel_names,
     newton_solve,
     scaled_max_norm,
+    within_curvature_bound,
+    within_rounding_of_all_equations,
 )
 from livens.engine.newton.predictors import predict_unknowns
 from livens.engine.newton.time_loop import BOUND_REFRESH_INTERVAL, advance_fixed
@@ -51,6 +60,44 @@ from livens.schemes.core.step_equations import StepGraph
 )
 def test_at_the_floor(worst, last, before, iteration, done):
     assert converged_to_roundoff(worst, last, before, iteration) is done
+
+
+@pytest.mark.parametrize(
+    ("growth", "iteration", "status"),
+    [
+        (2 * MAX_GROWTH, 1, CONTINUE),  # the first iteration may converge in spite of lost digits
+        (2 * MAX_GROWTH, 2, NEEDS_REPIVOT),
+        (2 * MODERATE_GROWTH, 2, CONTINUE),
+        (2 * MODERATE_GROWTH, 4, CONTINUE),
+        (2 * MODERATE_GROWTH, 5, NEEDS_REPIVOT),
+        (1.0, 5, CONTINUE),
+    ],
+)
+def test_grown_pivots_need_another_order(growth, iteration, status):
+    assert newton_decision(9.0, 100.0, 1e4, iteration, False, 0, 0, growth, 5) == status
+
+
+def test_curvature_explains_residuals_up_to_ten_times_its_size():
+    """The bound is that of round-off and ten times ``(r(x + dx) - 2 r(x) + r(x - dx)) / 2``."""
+    scale = np.array([1.0])
+    for size, explained in ((10.9, True), (11.1, False), (19.0, False), (-10.9, True), (-11.1, False)):
+        r = np.array([size])
+        assert explained_by_curvature(r, r + 1.0, r + 1.0, scale, 1) is explained  # curvature 1, round-off 1
+    for size, explained in ((0.9, True), (1.1, False)):
+        r = np.array([size])
+        assert explained_by_curvature(r, r + 3.0, r - 3.0, scale, 1) is explained  # a straight line
+
+
+def test_rounding_of_the_largest_equation_is_accepted_in_all_others():
+    """An equation without terms has no bound of its own, and keeps rounded multipliers of the others."""
+    wide, narrow = 1e-3, 1e-3  # reciprocal bounds: both equations have terms of size 1e3
+    assert within_rounding_of_all_equations(np.array([1.0, 2.0]), np.array([wide, narrow]), 2)
+    floor = STAGNATION_FLOOR * 1e3
+    for size, accepted in ((0.9 * floor, True), (1.1 * floor, False)):
+        r, scale = np.array([0.0, size]), np.array([1e-3, 1e300])
+        assert within_rounding_of_all_equations(r, scale, 2) is accepted
+    small = np.array([1e300, 1e300])
+    assert not within_rounding_of_all_equations(np.array([0.0, 1e-15]), small, 2)
 
 
 def test_residuals_in_units_of_their_bounds():
@@ -177,6 +224,38 @@ def test_one_correction_without_gain_is_not_the_floor():
     kernels, w = solver(_flat_newton, _flat_residual, _wide_floor), workspace(scale=1e5, past=[0.9])
     assert newton_solve(kernels, w, w.X[0], w.Z[0], 100, False) == CONVERGED
     assert abs(w.X[0, 0]) < 1e-5
+
+
+def test_the_curvature_of_a_straight_line_is_zero():
+    """The residuals at x + dx and x - dx differ; a correction of a thousand does not explain a residual of fifty."""
+
+    def residual(x, z, c, r, out):
+        r[0] = x[0]
+
+    kernel, scratch = Python(residual), np.zeros(3)
+    numbers = np.zeros(1), np.zeros(2), np.array([50.0]), np.array([1e3]), np.array([1.0])
+    assert not within_curvature_bound(kernel.address, np.array([50.0]), *numbers, 1, scratch)
+    assert scratch[:2] == pytest.approx([1050.0, -950.0])
+
+
+def test_quadratic_convergence_is_measured_from_the_initial_guess():
+    """Norms of 1000, 4 and 0.5: a third of the kind is far below round-off, so that no third correction is needed."""
+    norms = {8.0: 1000.0, 1.0: 4.0, 0.0: 0.5}
+
+    def newton(x, z, c, r, dx):
+        r[0], dx[0], r[1] = norms[x[0]], 1.0, 1.0
+
+    def residual(x, z, c, r, out):
+        r[0] = norms[x[0]]
+
+    def floor(x, z, c, out, scale):
+        scale[0] = 1.0
+
+    kept = dict(newton=Python(newton), residual=Python(residual), inv_roundoff=Python(floor))
+    w = workspace(past=[1.0])
+    w.newton_update[0] = 7.0  # of the first correction, from 8 to 1
+    assert newton_solve(solver(**kept), w, w.X[0], w.Z[0], 100, True) == CONVERGED
+    assert w.counters[N_ITERATIONS] == 2 and w.X[0, 0] == 0.0
 
 
 # -- the loop over steps ----------------------------------------------------------------------------------------------

@@ -347,3 +347,8 @@ def test_the_number_of_entries_is_checked():
     f = ca.Function("f", [x], [ca.sumsqr(x)])
     with pytest.raises(ValueError, match="input 0 has 2 entries, not 3"):
         increments(f, ca.SX.sym("y", 3), ca.SX.sym("w", 3), [])
+
+
+def test_a_function_without_values_has_no_increments():
+    x = ca.SX.sym("x", 2)
+    assert increments(ca.Function("f", [x], [ca.SX(0, 1)]), x, ca.SX.sym("d", 2), []).shape == (0, 1)

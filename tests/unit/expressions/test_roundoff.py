@@ -283,3 +283,15 @@ def test_bounds_are_not_too_kind():
         assert error <= allowed
         closest = max(closest, error / allowed)
     assert closest > 1 / 30
+
+
+def test_functions_of_the_library_round_as_often_as_it_says():
+    """Of exact numbers, a square root has one rounding, which is correct; a sine has those of the library."""
+
+    def roundings(function, libm_ulps):
+        x, e = ca.SX.sym("x"), ca.SX.sym("e")
+        f = ca.Function("f", [x], [function(x)])
+        bound = ca.Function("bound", [x, e], [roundoff_bound(f, [x], [e], libm_ulps) / f(x)])
+        return float(bound(0.7, 0.0))
+
+    assert roundings(ca.sin, 4) == pytest.approx(4 * roundings(ca.sqrt, 4)) == 4 * roundings(ca.sqrt, 1)

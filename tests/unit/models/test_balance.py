@@ -156,3 +156,18 @@ def test_beside_large_forces_small_ones_are_rounding(rest, closed):
     model = lv.System("x y", kinetic=lambda v: v[0] ** 2 / 2, forces=lambda q: [1e6, rest])
     balance = MasslessEquilibrium(model, 0.0, model.parameter_vector(), lambda q, v: (q, v))
     assert balance._force_residual(np.zeros(2), np.zeros(2))[0].is_zero is closed
+
+
+def test_a_damper_alone_balances_a_force_on_a_point_without_mass():
+    """Nothing depends on positions: the rate ``F / d`` is consistent, and no other rate is."""
+    system = lv.System(
+        "x y",
+        kinetic=lambda v: v[1] ** 2 / 2,
+        potential=lambda q: q[1] ** 2 / 2,
+        dissipation=lambda v: 50.0 * v[0] ** 2,
+        forces=lambda: [300.0, 0.0],
+    )
+    run = lv.simulate(system, q0=[0, 1], v0=[3.0, 0.0], h=0.01, t_end=0.1)
+    assert np.array_equal(run.v[0], [3.0, 0.0]) and run.q[-1, 0] == pytest.approx(0.3, abs=1e-12)
+    with pytest.raises(lv.InputError):
+        lv.simulate(system, q0=[0, 1], v0=[3.1, 0.0], h=0.01, t_end=0.1)

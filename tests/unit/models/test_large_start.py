@@ -1,7 +1,11 @@
 """Starts of large systems, against the dense ones on systems that are small enough for both."""
 
+import itertools
+import tracemalloc
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,7 +13,7 @@ import livens as lv
 from livens.models import system as system_module
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization import dense as dense_start
-from livens.models.initialization import sparse
+from livens.models.initialization import sparse, sparse_linalg
 from livens.models.initialization.sparse_linalg import SparseConstraintJacobian, solve_if_regular, solve_regularized
 from livens.models.numeric_assembly import NumericAssembly
 from livens.problems import chain
@@ -99,6 +103,25 @@ def test_dependent_rows_are_those_of_gram_and_schmidt(seed, extra):
     found, dense = SparseConstraintJacobian(rows).dependent_rows(), dense_start.dependent_rows(rows)
     assert len(found) == extra
     assert found == dense or len(dense) < extra  # relations with large weights escape the dense way
+
+
+def test_hidden_relations_of_many_loops_are_found_together(monkeypatch):
+    """Relations with coefficients from 1 to 1e6 have no small pivots; 80 of them took 80 factorizations."""
+    random, n_relations = np.random.default_rng(4), 80
+    blocks = []
+    for _ in range(n_relations):
+        rows = random.standard_normal((12, 24)) @ np.diag(np.logspace(0, -5, 24))
+        blocks.append(np.vstack([rows, (random.standard_normal(12) * np.logspace(0, 6, 12)) @ rows]))
+    G = sp.block_diag(blocks, format="csr")
+    counts = []
+    factorize = sparse_linalg._factorize_spd
+    monkeypatch.setattr(sparse_linalg, "_factorize_spd", lambda *a, **b: counts.append(1) or factorize(*a, **b))
+    protected = np.zeros(G.shape[0], dtype=bool)
+    protected[::13] = True
+    removed = SparseConstraintJacobian(G).dependent_rows(protected)
+    assert len(removed) == n_relations and not protected[removed].any()
+    assert sorted(i // 13 for i in removed) == list(range(n_relations))  # one row of every relation
+    assert len(counts) < 15
 
 
 def ladder(N):
@@ -198,3 +221,45 @@ def test_singular_systems_have_the_smallest_solution():
     smallest = np.linalg.lstsq(A, b, rcond=None)[0]
     found = solve_regularized(A, b, 5)
     assert np.abs(A @ found - b).max() < 1e-10 and np.linalg.norm(found) <= 2 * np.linalg.norm(smallest)
+
+
+@pytest.mark.parametrize("large", [10**9, 0])
+def test_redundancy_is_analysed_once_for_repeated_starts(monkeypatch, large):
+    """Starts at other states are analysed anew, so that results do not depend on earlier runs."""
+    monkeypatch.setattr(system_module, "SPARSE_THRESHOLD", large)
+    mb = lv.Multibody()
+    corners = [[0, 0, 0], [0, 0, 1], [1, 0, 1], [1, 0, 0]]
+    rods = [mb.rod(f"rod{i}", a=a, b=b, mass=1.0) for i, (a, b) in enumerate(itertools.pairwise(corners))]
+    for i, (a, b) in enumerate(itertools.pairwise([mb.ground, *rods, mb.ground])):
+        mb.revolute(f"hinge{i}", a, b, at=corners[i], axis=[0, 1, 0])
+    (q, v), k = mb.initial_state, mb.system.parameter_vector()
+    counts = []
+    for module in (dense_start, sparse):
+        name = "redundant_constraints" if module is dense_start else "_removed_constraints"
+        find = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *a, find=find: counts.append(1) or find(*a))
+    options = dict(redundant="remove")
+    removed = [dense_start.initial_state(mb.system, q, v, k, **options).removed_constraints for _ in range(3)]
+    assert len(counts) == 1 and removed[0] == removed[1] == removed[2] and len(removed[0]) == 3
+    other = mb.system.parameter_vector({"rod0.mass": 2.0})
+    dense_start.initial_state(mb.system, q, v, other, **options)
+    assert len(counts) == 2
+
+
+def test_memory_of_a_long_tree_with_a_redundant_loop():
+    """Redundant constraints behind a long chain are found without matrices of the size of the chain squared."""
+    mb, before, n = lv.Multibody(gravity=[0, 0, -9.81]), None, 200
+    for i in range(n):
+        rod = mb.rod(f"rod{i}", a=[0.1 * i, 0, 0], b=[0.1 * (i + 1), 0, 0], mass=0.1, radius=0.01)
+        mb.revolute(f"hinge{i}", before or mb.ground, rod, at=rod.a, axis="y")
+        before = rod
+    corners = 0.1 * n * np.eye(3)[0] + np.array([[0, 0, 0], [0, 0, -0.3], [0.2, 0, -0.35], [0.2, 0, 0]])
+    rods = [mb.rod(f"bar{j}", a=corners[j], b=corners[j + 1], mass=1.0, radius=0.03) for j in range(3)]
+    for j, pair in enumerate(zip([before, *rods], [*rods, before], strict=True)):
+        mb.revolute(f"loop{j}", *pair, at=corners[j], axis="y")
+    q, v = mb.initial_state
+    tracemalloc.start()
+    state = dense_start.initial_state(mb.system, q, v, mb.system.parameter_vector(), redundant="auto")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(state.removed_constraints) == 3 and peak < 5e7

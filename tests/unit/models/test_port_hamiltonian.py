@@ -125,6 +125,14 @@ def test_power_balance_along_the_motion(seed):
     assert change == pytest.approx(supplied - dissipated, rel=1e-11, abs=1e-11 * (abs(supplied) + dissipated))
 
 
+def loop_condition(a, b, M, N):
+    """Condition of the algebraic loop of the relations ``M y + N u = 0`` with the feedthrough of both systems."""
+    feedthrough = np.zeros((4, 4))
+    for system, ports in ((a, slice(0, 2)), (b, slice(2, 4))):
+        feedthrough[ports, ports] = ca.evalf(system.structure.S - system.structure.N)
+    return np.linalg.cond((M @ feedthrough + N) @ M.T)
+
+
 def random_relations(random, ports, k):
     """Relations that create no power: a dissipative feedback of k ports, seen through an orthogonal change of ports."""
     L = random.standard_normal((k, k))
@@ -136,16 +144,21 @@ def random_relations(random, ports, k):
 
 
 @given(seeds, st.integers(1, 4), st.booleans(), st.integers(0, 1))
+@example(1966888, 4, True, 0)  # an algebraic loop of condition 2e9
 @settings(max_examples=40, deadline=None)
 def test_power_balance_of_random_interconnections(seed, k, feedthrough, singular):
+    """Rounding grows with the condition of the algebraic loop, if it is solved; singular loops keep a multiplier."""
     random = np.random.default_rng(seed)
     a = random_model(random, 3, 2, singular=singular, feedthrough=feedthrough)
     b = random_model(random, 2, 2, feedthrough=feedthrough)
-    joined = interconnect(a, b, *random_relations(random, 4, k))
+    M, N = random_relations(random, 4, k)
+    joined = interconnect(a, b, M, N)
     assert joined.m == 4 - k
     if joined.m:
         joined = joined.with_input(lambda x, t: [m.sin(x[0] + i + t) for i in range(4 - k)])
-    assert balance(joined, random) < 1e-12
+    condition = loop_condition(a, b, M, N)
+    is_solved = condition < 1e13
+    assert balance(joined, random) < (max(1e-12, 1e-16 * condition) if is_solved else 1e-12)
 
 
 @given(seeds, st.booleans(), st.integers(0, 4))

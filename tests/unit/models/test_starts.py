@@ -163,3 +163,28 @@ def test_the_nearest_position_where_some_steps_lead_nowhere(monkeypatch):
     monkeypatch.setattr(dense, "gauss_newton_to_constraints", now_and_then)
     assert dense.project_position(numbers, np.array([1.9, -0.9]), model) == pytest.approx(expected, abs=1e-7)
     assert len(calls) > 8
+
+
+def test_equilibration_makes_masses_and_gradients_one():
+    """Masses of a gram and a ton, constraints in millimetres and kilometres."""
+    masses, G = np.array([1e-3, 1.0, 1e3]), np.array([[1e-3, 2e-3, 0.0], [0.0, 5e3, 1e3]])
+    A = np.block([[np.diag(masses), G.T], [G, np.zeros((2, 2))]])
+    weights = dense._equilibration(A, 3)
+    scaled = weights[:, None] * A * weights
+    assert np.diag(scaled)[:3] == pytest.approx(1.0)
+    assert np.linalg.norm(scaled[3:, :3], axis=1) == pytest.approx(1.0)
+    assert dense._equilibration(np.diag([0.0, 1.0]), 2) is None
+
+
+def test_a_violation_is_relative_to_the_terms_of_its_constraint():
+    """At coordinates of 1e8 a millimetre is rounding of both levels; near the origin a micrometre is an error."""
+    system = lv.System("x y", kinetic=lambda v: v @ v / 2, constraints=lambda q: [q[0] - q[1]])
+    kind = dict(h=0.01, t_end=0.02)
+    run = lv.simulate(system, q0=[1e8, 1e8 + 1e-3], v0=[1e8, 1e8 + 1e-3], **kind)
+    assert run.q[0, 1] - run.q[0, 0] < 2e-3
+    for start in (dict(q0=[0, 1e-6], v0=[1, 1]), dict(q0=[0, 0], v0=[0, 1e-6])):
+        with pytest.raises(lv.InputError, match="inconsistent initial values"):
+            lv.simulate(system, **start, **kind)
+    G, far, rest = np.array([[1.0, -1.0]]), np.array([1e8, 1e8 + 1e-3]), np.zeros(2)
+    dense.check_consistent(system, None, np.array([-1e-3]), np.zeros(1), G, far, rest)
+    dense.check_consistent(system, None, np.zeros(1), np.array([-1e-3]), G, rest, far)

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 
 import livens as lv
 from livens import math as m
-from livens.models.velocity_constraints import angle_rate_constraint
+from livens.models.velocity_constraints import FrictionalConstraint, angle_rate_constraint
 
 SCHEMES = ("livens-em", "livens-midpoint", "livens-em-reduced")
 
@@ -67,6 +67,27 @@ def test_a_constraint_that_moves_does_work():
     assert np.ptp(run.observe("total_energy") - run.supplied_energy) < 1e-13 < np.ptp(run.supplied_energy)
     assert run.q[-1, 0] == pytest.approx(1 - np.cos(3), abs=1e-4)
     assert run.multipliers[-1, 0] == pytest.approx(-2 * np.cos(3), abs=0.02)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_friction_of_a_constraint_takes_the_energy_that_its_path_costs(scheme):
+    """A block slides on a plane with friction mu m g, and drags a second one at twice its speed.
+
+    ``(m + 4 m) x'' = -mu m g`` has a closed form, and the friction has done the work ``mu m g x``.
+    """
+    mu, mass, g = 0.3, 2.0, 9.81
+    blocks = lv.System(
+        "x y z",
+        kinetic=lambda v: mass * (v @ v) / 2,
+        potential=lambda q: mass * g * q[1],
+        constraints=lambda q: [q[1]],
+        velocity_constraints=FrictionalConstraint(lambda v: [v[2] - 2 * v[0]], lambda: [-mu, 0, 0]),
+    )
+    run = lv.simulate(blocks, q0=[0, 0, 0], v0=[3, 0, 6], scheme=scheme, h=0.05, t_end=2.0)
+    x = 3 * run.t - mu * g / 10 * run.t**2
+    assert np.abs(run.q - np.stack([x, 0 * x, 2 * x], axis=1)).max() < 1e-12
+    assert run.dissipated_energy == pytest.approx(mu * mass * g * x, abs=1e-12)
+    assert run.summary.max_energy_drift < 1e-13
 
 
 def test_angles_are_coupled_over_turns():

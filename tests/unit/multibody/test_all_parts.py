@@ -14,9 +14,13 @@ from force_cases import MOMENT, G, in_hinge, in_slide, on_line
 
 import livens as lv
 from livens import math as m
+from livens.multibody.builder.constraints import ConstraintMethods
 from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.couplings import CouplingMethods
 from livens.multibody.builder.forces import ForceMethods
+from livens.multibody.builder.joint_forces import JointForceMethods
 from livens.multibody.builder.joints import JointMethods
+from livens.multibody.builder.point_forces import PointForceMethods
 from livens.multibody.joint_types import SPATIAL_JOINTS
 
 BEYOND = dict(times=(0.03, 0.06), steps=(0.006, 0.003, 0.0015, 0.00075))  # a limit is left again after a while
@@ -179,8 +183,9 @@ CASES = {
     "rack": couplings.racked(),
 }
 #: Methods that draw nothing that acts or holds (what is shown, ends of forces), the general joint, whose kinds are in
-#: the table, and wheels, which `tests/claims/test_wheels.py` compares with DOP853.
-OTHERS = {"joint", "observe", "marker", "wheel"}
+#: the table, and what other files compare: wheels (`tests/claims/test_wheels.py`) and compiled forces
+#: (`tests/claims/test_implicit_external_force.py`).
+OTHERS = {"joint", "observe", "marker", "wheel", "external_force"}
 
 
 def drawn(*classes):
@@ -193,7 +198,18 @@ def drawn(*classes):
 def test_every_part_has_a_case():
     """A method that is added to a drawing is missing here until it has one."""
     have = {name.split(" ")[0] for name in CASES} | set(SPATIAL_JOINTS) | OTHERS
-    assert drawn(ForceMethods, ControlMethods, JointMethods) == have
+    assert (
+        drawn(
+            PointForceMethods,
+            JointForceMethods,
+            ForceMethods,
+            ControlMethods,
+            JointMethods,
+            ConstraintMethods,
+            CouplingMethods,
+        )
+        == have
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,6 +1,7 @@
 """Mechanisms by drawing them: what is built, assembled, checked and shown, against reduced references."""
 
 import functools
+import itertools
 import json
 from pathlib import Path
 
@@ -236,6 +237,24 @@ def bars_in_space():
         mb.revolute(f"right{i}", bar, lower[i + 1], at=bar.b, axis="z")
     mb.initial(mb.joints["ground0"], rate=-1.0)
     return mb
+
+
+@pytest.mark.parametrize("planar", [True, False])
+@pytest.mark.parametrize("n_rods", [2, 20, 40])
+def test_isolated_positions_are_refused(planar, n_rods):
+    """A stretched chain between two pins has infinitesimal mobility: no constraint is redundant, and nothing moves."""
+    mb = lv.Multibody(gravity=[0, -9.81] if planar else [0, -9.81, 0], planar=planar)
+    points = np.zeros((n_rods + 1, 2 if planar else 3))
+    points[:, 0] = np.arange(n_rods + 1.0)
+    axis = {} if planar else dict(axis="z")
+    previous = mb.ground
+    for i, (a, b) in enumerate(itertools.pairwise(points)):
+        rod = mb.rod(f"rod {i}", a=a, b=b, mass=1.0)
+        mb.revolute(f"pin {i}", previous, rod, at=a, **axis)
+        previous = rod
+    mb.revolute("end", previous, mb.ground, at=points[-1], **axis)
+    with pytest.raises(lv.InputError, match="the initial position is isolated"):
+        mb.simulate(t_end=0.01, h=1e-3)
 
 
 def test_redundant_joints_through_singular_positions():

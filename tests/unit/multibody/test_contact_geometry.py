@@ -5,7 +5,7 @@ import warnings
 import casadi as ca
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.spatial.transform import Rotation
@@ -483,6 +483,7 @@ def test_sphere_and_convex_mesh(seed, depth, region):
 
 
 @given(seeds, st.floats(0.0, 0.04))
+@example(646, 0.03125)
 @fewer
 def test_a_capsule_across_an_edge_of_a_box(seed, depth):
     """Only the middle touches: the distance of two lines, at the point of the edge."""
@@ -500,8 +501,10 @@ def test_a_capsule_across_an_edge_of_a_box(seed, depth):
     seen = Looked(mb, mb.contact(capsule, box, stiffness=K))
     assert seen.depth == pytest.approx(depth, abs=1e-12)
     force, torque = seen.slope()
-    assert force[0] == pytest.approx(K * depth * n, abs=1e-5)
-    assert torque[0] == pytest.approx(np.cross(origin + point, K * depth * n), abs=1e-5)
+    # golden sections find the point to 2e-8 of the length: the gap to round-off, its direction over the distance
+    bound = 2e-8 / (0.1 - depth) * K * depth + 1e-9
+    assert force[0] == pytest.approx(K * depth * n, abs=bound)
+    assert torque[0] == pytest.approx(np.cross(origin + point, K * depth * n), abs=2 * bound)
     assert torque.sum(axis=0) == pytest.approx(np.zeros(3), abs=1e-9)
 
 

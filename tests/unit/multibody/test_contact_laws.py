@@ -12,8 +12,15 @@ from scipy.special import ellipe, ellipk
 import livens as lv
 from livens import contacts
 from livens.expressions.parameters import ParameterNamespace
+from livens.multibody.contacts.dissipation import (
+    friction_force,
+    friction_potential,
+    hunt_crossley_force,
+    hunt_crossley_potential,
+)
 from livens.multibody.contacts.elliptic_integrals import elliptic_integrals
 from livens.multibody.contacts.normal_laws.material import contact_ellipse
+from livens.multibody.contacts.pair_contact import reduced_mass
 
 few = settings(max_examples=40, deadline=None)
 
@@ -161,3 +168,32 @@ def test_every_number_of_a_contact_is_one_parameter():
     ball.contact(ball.sphere("ball", at=[0, 0, 1], radius=0.1, mass=1), ball.ground, stiffness=1.0, friction=0.1)
     larger = ball.system.parameter_vector({"ball-ground.reach": 0.2})
     assert np.count_nonzero(larger != ball.system.parameter_vector()) == 2  # of what pushes, and of what slides
+
+
+def test_forces_are_the_derivatives_of_their_dissipation_potentials():
+    """Hunt and Crossley's force per elastic force, less one, integrates to its potential; friction to its own."""
+    c = 0.5
+    for rate in (-7.0, -2.1, -1.9, -0.3, 0.0, 0.4, 3.0):
+        d = 1e-6
+        slope = (hunt_crossley_potential(c, rate + d) - hunt_crossley_potential(c, rate - d)) / (2 * d)
+        assert hunt_crossley_force(1.0, c, rate) - 1.0 == pytest.approx(float(slope), abs=1e-8)
+    slip, gradient = np.array([0.03, -0.02]), []
+    for direction in 1e-6 * np.eye(2):
+        ends = [float(friction_potential(0.4, slip + sign * direction, 0.01)) for sign in (1, -1)]
+        gradient.append((ends[0] - ends[1]) / 2e-6)
+    assert np.array(friction_force(3.0, slip, 0.4, 0.01), dtype=float) == pytest.approx(
+        -3.0 * np.array(gradient), rel=1e-6
+    )
+
+
+def test_the_mass_of_a_collision_is_less_than_either():
+    mb = lv.Multibody()
+    balls = [mb.sphere(f"ball{i}", at=[3.0 * i, 0, 0], radius=0.1, mass=mass) for i, mass in enumerate((2.0, 6.0))]
+    assert reduced_mass(*balls) == pytest.approx(1.5) and reduced_mass(balls[0], mb.ground) == pytest.approx(2.0)
+
+
+def test_an_energy_at_depth_zero_is_compared_with_that_at_the_end():
+    """A user's formula has round-off of the size of its largest value."""
+    contacts.CustomLaw(lambda x: 1e3 * x**2 + 5e-10, max_depth=1.0)
+    with pytest.raises(lv.InputError, match="must be zero at depth zero"):
+        contacts.CustomLaw(lambda x: 1e3 * x**2 + 5e-8, max_depth=1.0)

@@ -135,3 +135,76 @@ def test_the_ant_of_gymnasium_stands_where_it_stands_in_mujoco():
         assert 0 < depth < 5e-4 and data.ncon == 4
         assert abs(depth - (0.02 - data.contact[0].dist)) < 5e-4
     assert run.summary.max_energy_drift < 1e-11
+
+
+#: Gait of the ant: angular frequency, angles of hips and ankles, gains of the servos.
+FREQUENCY, SWING, LIFT, GAIN, DAMPING = np.pi, 0.45, 0.3, 200.0, 30.0
+#: Legs: sign of the hip angle that moves the foot backwards, phase of a crawl, ankle angle of the stance.
+LEGS = {1: (1, 0.0, 1.0), 2: (1, np.pi / 2, -1.0), 3: (-1, np.pi, -1.0), 4: (-1, 3 * np.pi / 2, 1.0)}
+
+
+def gait(exp, sin, cos, atan):
+    """Angles of the joints over time: feet move backwards slowly, and forwards fast while they are lifted."""
+    references = {}
+    for leg, (sign, phase, stance) in LEGS.items():
+
+        def hip(t, sign=sign, phase=phase):
+            angle = FREQUENCY * t + phase
+            return -sign * SWING * atan(0.6 * sin(angle) / (1 - 0.6 * cos(angle))) * (1 - exp(-4 * t * t))
+
+        def ankle(t, stance=stance, phase=phase):
+            return stance * (1 - LIFT * exp(4 * (cos(FREQUENCY * t + phase) - 1)) * (1 - exp(-4 * t * t)))
+
+        references |= {f"hip_{leg}": hip, f"ankle_{leg}": ankle}
+    return references
+
+
+@pytest.mark.slow
+def test_the_ant_of_gymnasium_walks_as_in_mujoco():
+    """Ten seconds of a crawl with servos in its joints: one foot is lifted at a time."""
+    mujoco, gymnasium = pytest.importorskip("mujoco"), pytest.importorskip("gymnasium")
+    from pathlib import Path
+
+    file = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets" / "ant.xml"
+    law = dict(stiffness=2e4, dissipation=0.5)
+    mb = lv.Multibody.from_mjcf(file, limit_stiffness=500.0, contacts=law, actuators=False)
+    for name, reference in gait(lv.math.exp, lv.math.sin, lv.math.cos, lv.math.atan).items():
+        mb.pd(mb.joints[name], kp=GAIN, kd=DAMPING, reference=reference, name=f"{name} servo")
+    for leg, (_, _, stance) in LEGS.items():
+        mb.initial(mb.joints[f"ankle_{leg}"], angle=stance)
+    mb.initial(mb.bodies["torso"], position=[0, 0, 0.6])
+    run = mb.simulate(t_end=10.0, h=1e-3, every=50)
+    model = mujoco.MjModel.from_xml_path(str(file))
+    model.opt.timestep, model.opt.cone, model.opt.impratio, model.opt.noslip_iterations = 1e-3, 1, 100, 20
+    data = mujoco.MjData(model)
+    data.qpos[:] = [0, 0, 0.6, 1, 0, 0, 0, 0, 1, 0, -1, 0, -1, 0, 1]
+    references = gait(np.exp, np.sin, np.cos, np.arctan)
+    joints = {name: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name) for name in references}
+    geoms = ["left_ankle_geom", "right_ankle_geom", "third_ankle_geom", "fourth_ankle_geom"]
+    ids = [mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, geom) for geom in geoms]
+    torso, feet = [], []
+    for step in range(10_001):
+        if step % 50 == 0:
+            mujoco.mj_forward(model, data)
+            torso.append(data.qpos[:3].copy())
+            feet.append(data.geom_xpos[ids].copy())
+        for name, joint in joints.items():
+            dof, angle = model.jnt_dofadr[joint], data.qpos[model.jnt_qposadr[joint]]
+            data.qfrc_applied[dof] = GAIN * (references[name](data.time) - angle) - DAMPING * data.qvel[dof]
+        mujoco.mj_step(model, data)
+    walked, expected = run["torso.position"], np.array(torso)
+    way = expected[-1, 0]
+    assert way > 1.0 and walked[-1, 0] == pytest.approx(way, rel=0.03)
+    # slip and the landings of feet on other compliances add up along the way
+    assert np.abs(walked - expected).max() < 0.05 * way
+    settled = run.t > 0.5
+    assert np.abs(walked - expected)[settled, 2].max() < 4e-3
+    moved = np.stack([run[f"body {body}.position"] for body in (4, 7, 10, 13)], axis=1)
+    assert np.abs(moved - np.array(feet))[settled].max() < 0.06 * way
+    # no foot sinks into the floor by more than the weight on two feet and its landing
+    depth = np.stack([run[f"{geom}-floor.depth"] for geom in geoms], axis=1)
+    stands = (depth > 0) & settled[:, None]
+    assert stands.sum(axis=1)[settled].mean() > 1.5 and stands.any(axis=0).all()
+    assert np.abs(moved - np.array(feet))[stands][:, 2].max() < 6e-3
+    assert depth[settled].max() < 2e-3
+    assert run.summary.max_energy_drift < 1e-8

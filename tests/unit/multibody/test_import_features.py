@@ -115,7 +115,8 @@ def test_content_that_changes_the_motion_is_refused_or_named(tmp_path):
 def test_actuators_are_left_out_on_request():
     file = FOLDER / "walker.xml"
     with_actuators, without = (lv.Multibody.from_mjcf(file, actuators=x) for x in (True, False))
-    assert len(without._force_elements) <= len(with_actuators._force_elements)
+    assert set(with_actuators._inputs) == {"servo", "push"} and not without._inputs
+    assert len(without._force_elements) == len(with_actuators._force_elements) - 2
 
 
 def test_three_hinges_with_springs_dampers_armature_and_actuators_move_as_in_mujoco():

@@ -11,6 +11,8 @@ from reduced import motion
 
 import livens as lv
 from livens import bodies
+from livens.multibody.couplings import displacement_rate
+from livens.multibody.parametrisation import DirectorParametrisation
 from livens.problems import joint_examples
 from livens.problems.rolling_disc import rolling_disc_mechanism
 
@@ -217,3 +219,16 @@ def test_a_link_keeps_its_length_and_carries_a_weight(length):
     assert hanging.multipliers[-1] * length == pytest.approx([2.0 * 9.81])
     swinging = lv.simulate(system, [length, 0, 0], [0, 1, 0], h=0.01, t_end=1.0)
     assert np.linalg.norm(swinging.q, axis=1) == pytest.approx(length, rel=1e-12)
+
+
+def test_the_rate_of_a_displacement_along_a_rotating_axis():
+    """``axis . (x_b - x_a)`` is bilinear in the coordinates: its rate is its central difference."""
+    a, b, random = DirectorParametrisation(3, 3), DirectorParametrisation(3, 3), np.random.default_rng(4)
+    X, Y, axis = random.standard_normal((3, 3))
+    q, v = random.standard_normal((2, 24))
+
+    def displacement(q):
+        return (b.point(q[12:], Y) - a.point(q[:12], X)) @ a.vector(q[:12], axis)
+
+    rate = displacement_rate(a, b, q, v, X, Y, axis)
+    assert rate == pytest.approx((displacement(q + 0.5 * v) - displacement(q - 0.5 * v)), abs=1e-12)

@@ -44,6 +44,7 @@ LONG = [
     "howto/load-a-robot",
     "howto/read-results",
     "howto/simulate-a-robot-fast",
+    "theory/robots",
 ]
 #: Documents with contact, whose schemes differ.
 CONTACT = [

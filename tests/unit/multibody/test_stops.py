@@ -33,8 +33,9 @@ def test_a_box_bounces_as_in_the_textbook_and_comes_to_rest(bouncing):
     np.testing.assert_allclose(times[:8], expected, atol=1e-9)
     assert run.statistics.steps < 1.2 * 600  # it does not bounce for ever
     resting = run["rail.position"][run.t > 5.0]
-    assert np.abs(resting + 1).max() < 1e-4  # what its weight presses the spring, 2e-5, and twice that
-    assert run["rail.position"].min() > -1 - 1e-4
+    assert np.abs(resting + 1).max() < 1e-9 and run["rail.position"].min() > -1 - 1e-9
+    assert run["floor.force"][run.t > 5.0] == pytest.approx(2 * G, rel=1e-9)  # the stop carries the weight
+    assert run.summary.max_energy_drift < 1e-12
 
 
 @pytest.mark.parametrize("contact", ["joint stop", "rigid contact"])
@@ -73,12 +74,74 @@ def test_a_body_that_starts_on_the_floor_stays_there():
     assert mb.simulate(t_end=0.5, h=0.01)["rail.position"].min() > -1e-4
 
 
+@pytest.mark.parametrize("planar", [True, False])
+def test_a_stop_opens_when_its_force_vanishes(planar):
+    """A torque that turns its direction presses an arm against its stop; the arm leaves at the turn of its sign."""
+    zero, axis = ([], {}) if planar else ([0.0], {"axis": [0, 0, 1]})
+    mb = lv.Multibody(planar=planar)
+    arm = mb.rod("arm", a=[0, 0, *zero], b=[1, 0, *zero], mass=3.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a, **axis)
+    mb.motor(hinge, torque=lambda t, angle, rate: m.cos(2 * t))
+    lower, upper = mb.limit("stop", hinge, lower=-1.0, upper=0.0, restitution=0.3)
+    assert (lower.name, upper.name) == ("stop lower", "stop upper")
+    run = mb.simulate(t_end=2.0, h=5e-3)
+    (opening,) = run.events
+    assert opening.name == "stop upper left" and opening.t == pytest.approx(np.pi / 4, abs=1e-6)
+    closed = run.t < opening.t
+    assert np.abs(run["hinge.angle"][closed]).max() < 1e-12
+    assert run["stop.torque"][closed] == pytest.approx(-np.cos(2 * run.t[closed]), abs=2e-2)
+    J = 3.0 * (1 + 3 * 0.02**2) / 12 + 0.75
+    free = run.t - opening.t
+    expected = np.where(closed, 0.0, ((1 - np.cos(2 * free + np.pi / 2)) / 4 - 1 / 4 - free / 2) / J)
+    assert run["hinge.angle"].ravel() == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_stop_carries_a_weight_until_a_torque_lifts_it():
+    """An arm on its lower stop leaves when a growing torque about its hinge exceeds that of its weight, m g l/2."""
+    mb = lv.Multibody(gravity=[0, -G], planar=True)
+    arm = mb.rod("arm", a=[0, 0], b=[1, 0], mass=3.0)
+    hinge = mb.revolute("hinge", mb.ground, arm, at=arm.a)
+    mb.motor(hinge, torque=lambda t, angle, rate: 30 * t)
+    mb.limit("stop", hinge, lower=0.0, upper=1.0, restitution=0.3)
+    run = mb.simulate(t_end=0.6, h=5e-3)
+    (opening,) = run.events
+    assert opening.name == "stop lower left" and opening.t == pytest.approx(3.0 * G / 2 / 30, abs=1e-6)
+
+
+def test_a_stop_beyond_a_turn():
+    """The coordinate of a stop is continuous over revolutions."""
+    mb = lv.Multibody(planar=True)
+    hand = mb.rod("hand", a=[0, 0], b=[1, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, hand, at=hand.a)
+    mb.limit("end", hinge, upper=7.0, restitution=0.5)
+    mb.initial(hinge, rate=2.0)
+    run = mb.simulate(t_end=5.0, h=0.01)
+    (impact,) = run.events
+    assert impact.t == pytest.approx(3.5, abs=2e-4)  # a step turns by 2 atan(h rate/2)
+    assert run["hinge.rate"][-1] == pytest.approx(-1.0, rel=1e-3)
+
+
+def test_a_start_beyond_a_stop():
+    mb = lv.Multibody(planar=True)
+    hand = mb.rod("hand", a=[0, 0], b=[1, 0], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, hand, at=hand.a)
+    mb.limit("end", hinge, upper=0.5, restitution=0.5)
+    mb.initial(hinge, angle=0.7)
+    with pytest.raises(lv.InputError, match=r"end upper: the joint hinge is 0\.2 rad beyond its stop; change"):
+        mb.simulate(t_end=0.1, h=0.01)
+
+
+def test_an_equilibrium_rests_on_a_hard_stop():
+    mb = box(height=0.0)
+    assert mb.equilibrium().stable and mb.simulate(t_end=0.1, h=0.01)["floor.force"] == pytest.approx(2 * G, rel=1e-9)
+
+
 def test_a_joint_passes_the_other_side_of_the_turn():
     """Half a turn from one of its ends, where the sine of the way to it vanishes, nothing happens."""
     mb = lv.Multibody(planar=True)
     hand = mb.rod("hand", a=[0, 0], b=[1, 0], mass=1.0)
     hinge = mb.revolute("hinge", mb.ground, hand, at=hand.a)
-    mb.limit("end", hinge, lower=-3.0, upper=1.0, stiffness=1e6, restitution=0.5)
+    mb.limit("end", hinge, lower=-3.0, upper=1.0, restitution=0.5)
     mb.initial(hinge, rate=-1.0)
     run = mb.simulate(t_end=4.0, h=0.01)
     angle = run["hinge.angle"].ravel()
@@ -171,3 +234,13 @@ def test_integral_control_of_a_slider_leaves_no_error():
         mb.equilibrium()
     with pytest.raises(lv.InputError, match="integral"):
         mb.pid(rail, kp=1.0, ki=-1.0, name="other")
+
+
+def test_stops_and_contacts_in_an_exported_file(tmp_path):
+    """A hard stop becomes the range of its joint; contacts that the file cannot have are named."""
+    mb = box()
+    mb.rigid_contact(mb.sphere("ball", at=[0, 0, 3], radius=0.1, mass=1.0), mb.ground, name="bounce")
+    notes = mb.to_mjcf(tmp_path / "box.xml")
+    assert 'range="-1.0 ' in (tmp_path / "box.xml").read_text()
+    assert any("restitution of 'floor'" in note for note in notes)
+    assert "'bounce' is not in the file" in notes

@@ -1,5 +1,6 @@
 """Wrong use of every method of a drawing gets one sentence: each argument of a good call is spoilt in turn."""
 
+import ctypes
 import inspect
 
 import numpy as np
@@ -8,9 +9,13 @@ import pytest
 import livens as lv
 from livens.multibody.body import Body, Marker
 from livens.multibody.builder.bodies import BodyMethods
+from livens.multibody.builder.constraints import ConstraintMethods
 from livens.multibody.builder.control import ControlMethods
+from livens.multibody.builder.couplings import CouplingMethods
 from livens.multibody.builder.forces import ForceMethods
+from livens.multibody.builder.joint_forces import JointForceMethods
 from livens.multibody.builder.joints import JointMethods
+from livens.multibody.builder.point_forces import PointForceMethods
 from livens.multibody.joint import Joint
 from livens.multibody.joint_types import PLANAR_JOINTS, SPATIAL_JOINTS
 
@@ -32,6 +37,11 @@ class World:
 
 def law(*_):
     return 0.0
+
+
+@ctypes.CFUNCTYPE(None, *[ctypes.POINTER(ctypes.c_double)] * 5)
+def no_force(q, v, t, k, force):
+    """A compiled force of zero."""
 
 
 #: A good call of every method: arguments and options, from a world.
@@ -95,6 +105,7 @@ GOOD = {
     "cable": lambda w: (("new", w.a, [0.5, 0, 2], w.tip), dict(stiffness=10.0, free_length=1.0, damping=1.0)),
     "wrench": lambda w: (("new", w.a), dict(force=[1.0, 0, 0], torque=[0, 0, 1.0], at=[0.1, 0, 1])),
     "observe": lambda w: (("new", lambda q, v: q[0]), {}),
+    "external_force": lambda w: ((no_force,), dict(depends_on_velocity=False)),
     "sensor": lambda w: (("new", w.tip), dict(relative_to=w.a)),
     "body": lambda w: (("new",), dict(mass=1.0, inertia=[1.0, 1, 1], centre=[0.0, 0, 1], position=[0.0, 0, 0])),
     "rod": lambda w: (("new",), dict(a=[0.0, 0, 0], b=[1.0, 0, 0], mass=1.0, radius=0.1)),
@@ -171,7 +182,19 @@ def spoilt(method, good):
 
 
 def test_every_method_is_here():
-    classes, mine = (BodyMethods, ForceMethods, ControlMethods, JointMethods), {"sensor"}
+    classes, mine = (
+        (
+            BodyMethods,
+            PointForceMethods,
+            JointForceMethods,
+            ForceMethods,
+            ControlMethods,
+            JointMethods,
+            ConstraintMethods,
+            CouplingMethods,
+        ),
+        {"sensor"},
+    )
     public = {name for one in classes for name, value in vars(one).items() if inspect.isfunction(value)}
     assert {name for name in public if name[0] != "_"} | mine == set(GOOD)
     assert set(SPATIAL_JOINTS) | set(PLANAR_JOINTS) <= set(GOOD)
@@ -213,6 +236,38 @@ def test_over_constrained_mechanisms_say_so():
     torn.revolute("right", torn.ground, bar, at=[1.2, 0], at_second=bar.b)
     with pytest.raises(lv.InputError, match=r"cannot be assembled: '(left|right): along 1' stays open by 0\.1"):
         torn.check()
+
+
+def parallel_cranks(error, third):
+    """Three parallel cranks of a coupler, the third one redundant: it fits with exact lengths only."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    coupler = mb.rod("coupler", a=[0, 0, 1], b=[2, 0, 1], mass=1.0)
+    for i, x in enumerate((0.0, 1.0, 2.0)):
+        top, axis = [x, 0, 1], [0, 1, 0]
+        crank = mb.rod(f"crank{i}", a=[x, 0, 0], b=top, mass=1.0)
+        mb.revolute(f"base{i}", crank, mb.ground, at=[x, 0, 0], axis=axis)
+        if i < 2:
+            mb.revolute(f"top{i}", crank, coupler, at=top, axis=axis)
+        elif third == "hinge":
+            mb.revolute(f"top{i}", crank, coupler, at=top, at_second=[x + error, 0, 1 + error], axis=axis)
+        elif third == "penalty":
+            mb.penalty_joint(f"top{i}", crank, coupler, joint_type="revolute", frequency=20.0, at=top, axis=axis)
+    for name in ("base0",) if third == "hinge" else ("base0", "base2"):
+        mb.initial(mb.connections[name], rate=1.0)
+    return mb
+
+
+def test_loops_that_fit_with_exact_lengths_only():
+    """Lengths with few digits leave a gap that no motion closes; the message names the cause and what to do."""
+    options = dict(h=1e-3, t_end=0.1)
+    exact = parallel_cranks(0.0, "hinge").simulate(**options)
+    assert exact.summary.max_constraint < 1e-14
+    message = r"'base\d: along 3' stays open by [1-9]e-10\. .* rounded lengths: .* Remove a joint .* by a penalty"
+    with pytest.raises(lv.InputError, match=message):
+        parallel_cranks(3e-9, "hinge").simulate(**options)
+    for remedy, difference in (("removed", 0.1), ("penalty", 1e-3)):
+        run = parallel_cranks(3e-9, remedy).simulate(**options)
+        assert np.abs(run["coupler.position"] - exact["coupler.position"]).max() < difference
 
 
 def test_targets_and_units():

@@ -544,3 +544,11 @@ def test_snapshots_of_every_kind_of_shape(kind, dimension):
     (axes,) = run.plot.snapshots([0.0, 1.0]).axes
     assert (axes.name == "3d") == (dimension == 3)
     assert len(axes.lines) >= (2 if kind in ("path", "ground", "axes") else 4)
+
+
+def test_a_file_in_place_of_names_suggests_the_path(linkage, tmp_path):
+    for draw in (linkage.plot.coordinates, linkage.plot.phase_portrait, linkage.plot.snapshots):
+        for path in (tmp_path / "c.png", str(tmp_path / "c.PDF")):
+            with pytest.raises(lv.InputError, match="is a file, not what is plotted: save the figure with path="):
+                draw(path)
+    assert linkage.plot.coordinates(path=tmp_path / "c.png") and (tmp_path / "c.png").exists()

@@ -118,6 +118,7 @@ def heap(*objects, size=4096, length=4096):
         (heap((1, 5, 24), (2, 9, 32), (0, 4024, 4024)), True),
         (heap((1, 4064, 4080)), True),  # nothing is free
         (heap((1, 4056, 4072), (0, 0, 8)), True),  # less than a head is left at the end
+        (heap()[:16] + struct.pack("<HH4xHH4xQ", 0, 1, 8, 0, 4056).ljust(4080), True),  # eight bytes are free, no more
         (heap((1, 4065, 4080)), False),  # beyond the end
         (heap((1, 5, 24), (0, 4057, 4056)), False),
         (heap((1, 5, 24), (0, 0, 4056)), False),  # no size: round and round

@@ -83,3 +83,14 @@ def test_what_no_state_refers_to_is_cut_off(descriptor, says, left):
     os.pwrite(descriptor, bytes(block), 0)
     journal.repair(descriptor)
     assert os.fstat(descriptor).st_size == left
+
+
+def test_a_file_that_is_shorter_than_the_foot_has_no_journal(tmp_path):
+    """Even if it begins like one."""
+    path = tmp_path / "short"
+    path.write_bytes(journal._MARK)
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        assert journal.pending(descriptor) is None
+    finally:
+        os.close(descriptor)

@@ -341,3 +341,12 @@ def test_variables_of_another_shape_or_type_are_refused_with_a_message(tmp_path,
     for read in (lv.load, lambda file: lv.resume(file, t_end=0.2)):
         with pytest.raises(lv.LivensError, match="'q'"):
             read(path)
+
+
+def test_every_final_step_has_a_row_of_its_own():
+    """A pulse just before the end needs several final steps: times and states of each, at the times of the sizes."""
+    pulse = lv.FirstOrder("x", rhs=lambda x, t: [1e-3 / ((t - 0.999) ** 2 + 1e-6)])
+    run = lv.simulate(pulse, x0=[0.0], scheme="radau-iia-3", tolerance=1e-4, t_end=1.0)
+    assert np.abs(run.t - np.cumsum(run.step_size)).max() < 1e-14 and run.t[-1] == 1.0
+    exact = np.arctan((run.t - 0.999) / 1e-3) + np.arctan(999.0)
+    assert np.abs(run.x[:, 0] - exact).max() < 1e-3

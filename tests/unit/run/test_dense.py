@@ -395,3 +395,34 @@ def test_control_that_does_not_fit():
         lv.simulate(SPRING, q0=[1], v0=[0], t_end=1, tolerance=1e-3, control=lv.StepControl(tolerance=1e-3))
     with pytest.raises(lv.InputError, match="controller of the step-size control"):
         lv.StepControl(tolerance=1e-3, controller="H211")
+
+
+# -- the last step, files, and steps over switches --------------------------------------------------------------------
+def test_the_last_step_of_a_series_is_its_own():
+    """Between the last two rows the Taylor polynomial of the last step is evaluated, not that of the step before."""
+    run = lv.simulate(OSCILLATOR, x0=[1.0, 0.0], scheme="taylor", h=2.0, t_end=4.0)
+    t = np.array([2.6, 3.3, 3.99])
+    assert np.abs(run.at(t).x[:, 0] - np.cos(t)).max() < 1e-11
+
+
+def test_unknowns_of_steps_are_computed_for_a_run_from_a_file(tmp_path):
+    run = oscillation(scheme="gauss-2", h=0.1, out=tmp_path / "run.h5")
+    again = lv.load(tmp_path / "run.h5", system=OSCILLATOR).step_values()
+    assert np.array_equal(again.t, run.step_values().t)
+
+
+def test_a_step_of_round_off_size_is_linear():
+    """Such a step leads over a switch: between its rows, which may be far apart in relative size, values are linear."""
+    from livens.results.dense_output import StepReplay
+
+    run = lv.simulate(OSCILLATOR, x0=[1.0, 0.0], scheme="gauss-2", h=0.5, t_end=2.0)
+    before = run.at(np.array([0.3, 1.7])).x
+    replay = StepReplay.create(run, lv.schemes.get("gauss-2"))
+    width = 2.0**-44  # of the times from one to two, exact in doubles
+    t = np.concatenate([run.t[:3], [1.0 + width], run.t[3:]])
+    x = np.vstack([run.x[:3], [[5.0, -7.0]], run.x[3:]])
+    replay._result = type("Rows", (), dict(t=t, x=x))()
+    replay._evaluate_steps = lambda times: {"x": before}
+    found = replay.evaluate(np.array([0.3, 1.0 + width / 4, 1.7]))["x"]
+    assert found[1] == pytest.approx(run.x[2] + (np.array([5.0, -7.0]) - run.x[2]) / 4, rel=1e-12)
+    assert np.array_equal(found[[0, 2]], before)

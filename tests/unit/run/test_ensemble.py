@@ -113,6 +113,8 @@ def test_neighbours_are_alike_in_all_their_numbers():
         z, k
     )
     assert member_ordering.canonical_member(np.array([[np.nan, 2.0], [1.0, 1.0], [1.0, 0.0]]), np.zeros((3, 1))) == 2
+    close = np.array([[0.0, 0.0], [1.0, 1.0], [0.5 + 1e-13, 0.2], [0.5, 0.2]])  # the last two have one code
+    assert member_ordering.morton_order(close, np.zeros((4, 1))).tolist() == [0, 3, 2, 1]
     twins = np.repeat(z[:5], 3, axis=0)
     assert len(set(map(tuple, twins[member_ordering.morton_order(twins, np.zeros((15, 1)))][::3]))) == 5
 
@@ -135,10 +137,15 @@ def test_lanes_do_not_touch_each_other():
 
 
 def test_members_go_on_as_themselves_beside_one_that_failed(monkeypatch):
-    """Different ones, for many chunks of steps after the one in which another failed."""
+    """Different ones, for many chunks of steps after the one in which another failed, and in a shorter last step."""
     monkeypatch.setattr(lane_run, "_L2_CHUNK_BYTES", 5_000)
-    falling = lv.System("a", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: -lv.math.sqrt(1.0 - q[0]))
-    kind = dict(scheme="livens-midpoint", h=0.01, t_end=2.0, every=5)
+    falling = lv.System(
+        "a",
+        kinetic=lambda v: v[0] ** 2 / 2,
+        potential=lambda q: -lv.math.sqrt(1.0 - q[0]),
+        forces=lambda t: [0.1 * lv.math.sin(2 * t)],
+    )
+    kind = dict(scheme="livens-midpoint", h=0.01, t_end=2.006, every=5)
     starts, speeds = [[-3.0], [-2.5], [0.5], [-2.0]], [[0.1], [0.2], [3.0], [-0.3]]
     mixed = lv.ensemble(falling, q0=starts, v0=speeds, **kind)
     assert mixed.status == ["complete", "complete", "failed", "complete"]
@@ -206,6 +213,22 @@ def test_reductions_are_those_of_every_state():
         assert getattr(many.reduced["height"], found)[1] == pytest.approx(expected, abs=1e-13)
     assert many.reduced["both"].mean.shape == (3, 2)
     assert many.reduced["kinetic"].highest[1] == pytest.approx(run.observe("kinetic_energy").max(), abs=1e-12)
+
+
+def test_reduced_energies_are_those_of_their_time():
+    """The potential depends on time: its value in every state belongs to the time of the state."""
+    model = lv.System(
+        "x",
+        kinetic=lambda v: v[0] ** 2 / 2,
+        potential=lambda q, t, k: k.c * (1 + 0.5 * lv.math.sin(3 * t)) * q[0] ** 2,
+        parameters={"c": 1.0},
+    )
+    kind = dict(q0=[1.0], v0=[0.2], scheme="livens-midpoint", h=0.01, t_end=2.0)
+    many = lv.ensemble(model, parameters={"c": [1.0, 2.0, 3.0]}, reduce={"energy": "total_energy"}, **kind)
+    for i, c in enumerate((1.0, 2.0, 3.0)):
+        energy = lv.simulate(model, parameters={"c": c}, **kind).observe("total_energy")
+        found = [getattr(many.reduced["energy"], name)[i] for name in ("lowest", "highest")]
+        assert found == pytest.approx([energy.min(), energy.max()], abs=1e-12)
 
 
 def test_a_member_that_cannot_start_is_a_failed_member():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import livens as lv
+from livens import math as m
 
 OSCILLATOR = lv.FirstOrder("x v", rhs=lambda x: [x[1], -x[0]])
 FALL = np.sqrt(2 / 9.81)  # from a height of 1
@@ -49,6 +50,34 @@ def test_directions_of_zeros_within_a_step():
         assert len(run.events) == number
         for event in run.events:
             assert direction == 0 or np.sign(event.state["x"][1]) == direction
+
+
+def test_a_zero_soon_after_a_minimum_at_the_end_of_a_step():
+    """The minimum at the end of the first step is not a zero, and the crossing within the second is found once."""
+    t, g = np.array([0.5, 0.75, 1.0, 1.25, 1.5]), np.array([1.6, 1.2, 0.95, 1.2, -1.0])
+    polynomial = np.polynomial.Polynomial.fit(t, g, 4).convert()
+    event = lv.Event(lambda t: sum(c * t**i for i, c in enumerate(polynomial.coef.tolist())), name="zero")
+    system = lv.System("z", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2)
+    run = lv.simulate(system, q0=[0.0], v0=[1.0], scheme="livens-em", h=1.0, t_end=2.0, events=[event])
+    roots = [float(x.real) for x in polynomial.roots() if abs(x.imag) < 1e-12 and 0.5 < x.real < 1.6]
+    assert [e.t for e in run.events if 0.5 < e.t < 1.6] == pytest.approx(roots, abs=1e-12) and len(roots) == 1
+
+
+def test_an_action_that_does_not_change_the_function_happens_once():
+    """The state at an event is that of a shorter step: its function is zero there up to the local error."""
+    mb = lv.Multibody(gravity=[0, 0, -9.81])
+    rod = mb.body("rod", mass=1.0, inertia=[0.1, 0.1, 0.1], position=[0.5, 0, 0])
+    mb.revolute("hinge", mb.ground, rod, at=[0, 0, 0], axis="y")
+    index, calls = mb.system.coordinates.index("rod.z"), []
+
+    def events(**action):
+        depths = (0.1, 0.2, 0.3, 0.4)
+        return [lv.Event(lambda q, d=d: -q[index] - d, direction=1, name=f"{d}", **action) for d in depths]
+
+    run = mb.simulate(t_end=0.5, h=0.02, events=events(action=lambda t: calls.append(t) or {}))
+    assert [event.name for event in run.events] == ["0.1", "0.2", "0.3", "0.4"] and len(calls) == 4
+    plain = mb.simulate(t_end=0.5, h=0.02, events=events())
+    assert [event.t for event in run.events] == pytest.approx([event.t for event in plain.events], abs=5e-5)
 
 
 def test_without_a_formula_within_the_step():
@@ -257,3 +286,25 @@ def test_joints_answer_to_a_kick(rods, mass):
     assert turning == pytest.approx(np.linalg.solve(M, mass * 3.0 * 0.5 * (n == 0)), rel=1e-9, abs=1e-12)
     assert mb.system.uses_sparse_path == (rods == 60)
     assert np.abs(run["velocity_constraint"][behind]).max() < 1e-12
+
+
+@pytest.mark.parametrize("options", [dict(h=0.1), dict(tolerance=1e-8)], ids=["equal", "adaptive"])
+def test_a_step_that_ends_at_an_event_begins_at_its_own_time(options):
+    """The last step of a run of ``x' = cos t`` that ends at x = 0.5 takes the rates of its own times."""
+    stop = lv.Event(lambda x: x[0] - 0.5, name="stop", terminal=True)
+    model = lv.FirstOrder("x", rhs=lambda x, t: [m.cos(t)])
+    run = lv.simulate(model, x0=[0.0], scheme="radau-iia-5", t_end=1.0, events=[stop], **options)
+    assert run.t[-1] == pytest.approx(np.arcsin(0.5), abs=1e-7) and run.x[-1, 0] == pytest.approx(0.5, abs=1e-7)
+
+
+def test_velocities_after_a_kick_do_not_depend_on_the_units_of_constraints():
+    """A point on a line in space, given by two planes: the kick keeps what is along the line."""
+    for scale in (1e-4, 1.0, 1e4):
+        line = lv.System(
+            "x y z",
+            kinetic=lambda v: v @ v,
+            constraints=lambda q, scale=scale: [scale * (q[0] - q[1]), (q[1] - q[2]) / scale],
+        )
+        kick = lv.Event(lambda t: t - 0.05, name="kick", action=lambda v: {"v": v + np.array([3.0, 0.0, 0.0])})
+        run = lv.simulate(line, [0.0] * 3, [0.0] * 3, h=0.01, t_end=0.1, events=[kick])
+        assert run.v[-1] == pytest.approx([1.0, 1.0, 1.0], rel=1e-9)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import contacts
 from livens import math as m
+from livens.multibody.contacts.rigid_contact import tangents
 
 G = 9.81
 FALL = np.sqrt(2 / G)  # from a height of one metre
@@ -568,3 +569,9 @@ def test_a_stick_that_is_pushed_along_and_one_that_wedges(friction, speed):
     run = mb.simulate(t_end=0.01, h=1e-4)
     assert run["stick-ground bounce.normal_force"][1] == pytest.approx(G / share, rel=1e-3)
     assert balance(run) < 1e-12
+
+
+@pytest.mark.parametrize("normal", [(0, 0, 1), (0, 0, -1), (0.6, 0.48, 0.64), (0.6, -0.48, -0.64), (1, 0, 0)])
+def test_tangents_are_orthonormal(normal):
+    axes = np.array([np.array(axis, dtype=float) for axis in (*tangents(np.array(normal, dtype=float)), normal)])
+    assert axes @ axes.T == pytest.approx(np.eye(3), abs=1e-14)

@@ -125,6 +125,27 @@ def test_results_do_not_keep_code(watched):
     assert kept.record.checkpoint["march"]["step"] == 10
 
 
+def test_angles_of_short_runs_are_evaluated_at_all_steps(watched, monkeypatch):
+    """A force that depends on the angle of a joint: one row of angles for every step, and for the start."""
+    shapes, wrapped_angles = [], fast_path.wrapped_angles
+
+    def counting(compiled, t, Z, k):
+        shapes.append((len(t), len(Z)))
+        return wrapped_angles(compiled, t, Z, k)
+
+    monkeypatch.setattr(fast_path, "wrapped_angles", counting)
+    mb = lv.Multibody(gravity=[0, -9.81], planar=True)
+    rod = mb.rod("rod", a=[0, 0], b=[0, -1], mass=1.0)
+    hinge = mb.revolute("hinge", mb.ground, rod, at=rod.a)
+    mb.torsion_spring("spring", hinge, stiffness=2.0, rest_angle=0.3)
+    q, v = mb.initial_state
+    for t_end in (0.2, 0.1):  # the second one uses the memory of the first one
+        step = lv.prepare(mb.system, h=0.01, t_end=t_end)
+        for _ in range(2):
+            step.run(q, v)
+    assert watched.taken == 2 and shapes == [(21, 21), (11, 11)]
+
+
 def test_an_explosion_is_not_taken_for_a_run(watched):
     """All steps are solved, but with a step far too long for the spring the energy grows without bound."""
     system = lv.System(

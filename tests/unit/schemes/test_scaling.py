@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import livens as lv
 from livens import bodies, scaling
 from livens import math as m
-from livens.multibody.contacts.penalty_contact import PenaltyContact
+from livens.multibody.contacts.pair_contact import gap_contact
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 seeds = st.integers(0, 2**32 - 1)
@@ -304,7 +304,7 @@ def test_contacts_are_counted_in_the_coordinates_they_touch():
     for count in (1, 4):
         names = [f"x{i}" for i in range(count)]
         elements = [lv.Element([name], kinetic=lambda v: v[0] ** 2 / 2) for name in names]
-        elements.append(PenaltyContact(["x0"], lambda q, k: q, lambda w, k: [w[0]], stiffness=100.0))
+        elements.append(gap_contact(["x0"], lambda q, k: q, lambda w, k: [w[0]], stiffness=100.0))
         system = lv.System(names, elements=elements)
         model = lv.Hamiltonian.from_system(system)
         s = scaling.stiffness(1e-3, smoothing_length=0.01, diagonal=True).expression(model)

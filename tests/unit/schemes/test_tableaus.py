@@ -472,6 +472,12 @@ def test_order_of_pairs_with_different_nodes_and_weights():
     assert tableaus.PartitionedTableau("mixed", tableaus.gauss(2), tableaus.radau_iia(2)).order == 1
     heun, euler = (tableaus.Tableau("one", c=[0, 1], A=[[0, 0], [1, 0]], b=b) for b in ([0.5, 0.5], [1, 0]))
     assert tableaus.PartitionedTableau("other weights", heun, euler).order == 1
+    uneven = tableaus.Tableau("one", c=[0, 1], A=[[0, 0], [1, 0]], b=[0.75, 0.25])
+    assert not tableaus.PartitionedTableau("near weights", heun, uneven).has_common_nodes
+    assert tableaus.PartitionedTableau("equal", heun, heun).has_common_nodes
+    for difference, is_round_off in ((5e-15, True), (1.5e-14, False)):
+        near = tableaus.Tableau("one", c=[0, 1], A=[[0, 0], [1, 0]], b=[0.5 + difference, 0.5 - difference])
+        assert tableaus.PartitionedTableau("near", heun, near).has_common_nodes is is_round_off
     verlet = tableaus.PartitionedTableau(
         "verlet",
         tableaus.Tableau("drift", c=[0, 1], A=[[0, 0], [0.5, 0.5]], b=[0.5, 0.5]),

@@ -32,7 +32,13 @@ from livens.analysis.accuracy.estimate import (
     VERDICT_ORDER,
     Estimate,
 )
-from livens.analysis.accuracy.indicators import algebraic_defect, energy_error, steps_per_oscillation
+from livens.analysis.accuracy.indicators import (
+    algebraic_defect,
+    energy_error,
+    is_at_rest,
+    is_constant,
+    steps_per_oscillation,
+)
 from livens.analysis.accuracy.refined_runs import RefinedRuns, RunDifference, RunSamples, difference
 from livens.analysis.accuracy.richardson import (
     ROUND_OFF_MARGIN,
@@ -88,7 +94,7 @@ def accuracy(
     seconds: float = SECONDS,
     fraction: float = FRACTION,
     scheme: str | Scheme | None = None,
-    scaling: Any = None,
+    scaling: object = None,
 ) -> Estimate:
     """Estimate the error of a run, relative to the size of its motion, from runs with other step sizes.
 
@@ -243,6 +249,8 @@ class _Estimation:
         if NOT_RESOLVED in estimate.verdicts.values() and estimate.worst < _UNCONFIRMED_ERROR:
             self._compare_with_other_fractions(estimate)  # differences that are small and do not decrease
         self._apply_indicators(estimate)
+        if NOT_RESOLVED in estimate.verdicts.values() and is_at_rest(self.run, self.model):
+            self._set_rest(estimate)
         estimate.verdict = max(estimate.verdicts.values(), key=VERDICT_ORDER.index)
         estimate.steps = self.refined_runs.steps
         return estimate
@@ -395,10 +403,31 @@ class _Estimation:
                 continue
             estimate.verdicts[name] = NOT_RESOLVED if error >= LARGE_ERROR else ORDER_NOT_OBSERVED
 
+    def _set_rest(self, estimate: Estimate) -> None:
+        """Set the estimate of a mechanism at rest, whose velocities are round-off: the run with h/2 rests as well.
+
+        Velocities are relative to the size of the positions divided by the duration of the run.
+        """
+        refined, samples = self.refined_runs[0.5], self.refined_runs.original
+        if refined is None or not is_constant(refined.low["q"], refined.high["q"]):
+            return
+        position = float(np.linalg.norm(samples.largest("q")))
+        sizes = {"q": position, "v": position / (self.end - self.begin)}
+        change = difference(refined, samples, sizes, self.scheme.order)
+        if change is None:
+            return
+        for name, size in sizes.items():
+            round_off = _ROUND_OFF_FACTOR * float(np.finfo(float).eps) * self.steps
+            estimate.error[name] = estimate.at_end[name] = max(float(change.norms[name].max()), round_off)
+            estimate.size[name], estimate.verdicts[name] = size, ROUND_OFF
+        estimate.over_time.clear()
+        estimate.until.clear()
+        estimate.notes.append("at rest: all velocities are round-off")
+
     def _apply_indicators(self, estimate: Estimate) -> None:
         """Correct the estimate by indicators: energy and algebraic variables may reveal errors common to all runs."""
         # actions of events change the energy
-        energy = None if self.refined_runs.has_actions else energy_error(self.run, self.model)
+        energy = None if self.refined_runs.has_actions else energy_error(self.run, self.model, _ENERGY_ROUND_OFF)
         finite_errors = [value for value in estimate.error.values() if math.isfinite(value)]
         if energy is not None and energy > max(_INDICATOR_FACTOR * max(finite_errors, default=0.0), _ENERGY_ROUND_OFF):
             estimate.notes.append(f"the error of the energy alone is {energy:.1e}")
@@ -423,7 +452,7 @@ class _Estimation:
                 estimate.verdicts[name] = NOT_RESOLVED if defect >= LARGE_ERROR else ORDER_NOT_OBSERVED
 
 
-def _add_algebraic_error(estimate: Estimate, defect: float, uncertainty: float, size: Any) -> None:
+def _add_algebraic_error(estimate: Estimate, defect: float, uncertainty: float, size: object) -> None:
     """Add the error of algebraic variables, which have their own order: their defect, if it is known well enough."""
     if uncertainty >= LARGE_ERROR and defect <= _INDICATOR_FACTOR * uncertainty:
         return  # the rows are too far apart for difference quotients

@@ -106,7 +106,13 @@ class Estimate:
         return max(self.error.values(), default=math.nan)
 
     def summary_line(self) -> str:
-        """Return the summary line of the report."""
+        """Return the summary line of the report.
+
+        Returns
+        -------
+        str
+            Verdict and errors in one line.
+        """
         if self.verdict == UNKNOWN and not self.error:
             return "; ".join(["accuracy: not known", *self.notes])
         source = f"from runs with {_REFINED_STEPS[self.level]}"
@@ -142,7 +148,13 @@ class Estimate:
         }[verdict]
 
     def as_object(self) -> dict[str, Any]:
-        """Return the estimate as a dict for JSON; values that are not finite become None."""
+        """Return the estimate as a dict for JSON.
+
+        Returns
+        -------
+        dict of str to object
+            Estimate; values that are not finite become None.
+        """
         return {
             "resolved": self.resolved,
             "estimated_error": {name: _finite(value) for name, value in self.error.items()} or None,

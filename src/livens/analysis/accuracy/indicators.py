@@ -10,8 +10,11 @@ import numpy as np
 
 from livens.analysis.accuracy.refined_runs import RunSamples
 from livens.analysis.observables import iterate_blocks
+from livens.analysis.round_off import ROUND_OFF_FACTOR, RoundOffBound, mean_step, round_off
 from livens.models.base import Model
+from livens.models.energy_round_off import AT_REST
 from livens.results.result import Result
+from livens.types import FloatArray
 
 #: Number of rows at which algebraic variables are checked.
 _SAMPLES = 40
@@ -34,8 +37,11 @@ def steps_per_oscillation(samples: RunSamples, name: str) -> float | None:
     return 2 * math.pi / angle if angle > 0 else math.inf
 
 
-def energy_error(run: Result, model: Model) -> float | None:
-    """Return a lower bound of the error of a conservative run: a relative error e changes the energy by about 2 e T."""
+def energy_error(run: Result, model: Model, negligible: float = 0.0) -> float | None:
+    """Return a lower bound of the error of a conservative run: a relative error e changes the energy by about 2 e T.
+
+    Errors above `negligible` are compared with the round-off of the energy.
+    """
     name = "total_energy" if getattr(model, "homogeneous_kinetic_energy", True) else "generalized_energy"
     needed = {"q", "v", "p"} <= set(run.stored) and name in model.view.observable_names
     if not model.conservative or not needed:
@@ -47,7 +53,34 @@ def energy_error(run: Result, model: Model) -> float | None:
         change = max(change, float(np.abs(energy - initial_energy).max()))
         kinetic = max(kinetic, float(np.abs(np.einsum("ij,ij->i", p, v)).max()) / 2)
     error = change / (2 * kinetic) if kinetic > 0 else 0.0
+    if error > negligible and change <= ROUND_OFF_FACTOR * math.sqrt(max(run.statistics.steps, 1)) * round_off(
+        run, name
+    ):
+        return 0.0  # of a slow motion, whose kinetic energy is smaller than the rounding of the potential energy
     return error if math.isfinite(error) else math.inf
+
+
+def is_at_rest(run: Result, model: Model) -> bool:
+    """Return True if the kinetic energy of a run is that of round-off: a mechanism at rest.
+
+    Positions must be constant to round-off as well: a slow motion is not a rest.
+    """
+    if not {"q", "v", "p"} <= set(run.stored) or "total_energy" not in model.view.observable_names:
+        return False
+    names = [name for name in model.view.symbols if name in run.stored]
+    bound = RoundOffBound(model, ["total_energy"], run.parameter_vector, mean_step(run))
+    low, high, kinetic = np.array(np.inf), np.array(-np.inf), 0.0
+    for t, state in iterate_blocks(run, names):
+        q, v, p = (state[names.index(name)] for name in ("q", "v", "p"))
+        low, high = np.minimum(low, q.min(axis=0)), np.maximum(high, q.max(axis=0))
+        kinetic = max(kinetic, float(np.abs(np.einsum("ij,ij->i", p, v)).max()) / 2)
+        bound.update(t, state)
+    return kinetic <= bound.energy * max(run.statistics.steps, 1) and is_constant(low, high)
+
+
+def is_constant(low: FloatArray, high: FloatArray) -> bool:
+    """Return True if the range of a variable, of these extreme values, is round-off."""
+    return bool(np.linalg.norm(high - low) <= AT_REST * np.linalg.norm(np.maximum(np.abs(low), np.abs(high))))
 
 
 def algebraic_defect(run: Result, model: Any, size: dict[str, object]) -> dict[str, tuple[float, float]]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from livens.analysis.study.comparison import Comparison, compare
     from livens.analysis.study.convergence import Convergence, converge, work_precision
     from livens.analysis.study.fitting import ParameterFit, fit
+    from livens.analysis.study.modified_equation import ModifiedEquation, modified_equation
     from livens.analysis.study.modified_hamiltonian import (
         ModifiedHamiltonian,
         modified_hamiltonian,
@@ -44,6 +45,7 @@ _MODULES = {
     "LongestStep": "stable_steps",
     "Lyapunov": "stability",
     "ModifiedEnergy": "backward_error",
+    "ModifiedEquation": "modified_equation",
     "ModifiedHamiltonian": "modified_hamiltonian",
     "Optimum": "optimisation",
     "ParameterFit": "fitting",
@@ -58,6 +60,7 @@ _MODULES = {
     "longest_step": "stable_steps",
     "lyapunov": "stability",
     "modified_energy": "backward_error",
+    "modified_equation": "modified_equation",
     "modified_hamiltonian": "modified_hamiltonian",
     "modified_matrix": "modified_hamiltonian",
     "optimise": "optimisation",
@@ -80,6 +83,7 @@ __all__ = [
     "LongestStep",
     "Lyapunov",
     "ModifiedEnergy",
+    "ModifiedEquation",
     "ModifiedHamiltonian",
     "Optimum",
     "ParameterFit",
@@ -94,6 +98,7 @@ __all__ = [
     "longest_step",
     "lyapunov",
     "modified_energy",
+    "modified_equation",
     "modified_hamiltonian",
     "modified_matrix",
     "optimise",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import IntegrationError
+from livens.errors import IntegrationError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.results.result import Result
@@ -18,6 +18,7 @@ from livens.validation import check_integer, check_positive
 _MAX_ENERGY_ERROR = 1e-3
 
 
+@explain_call_errors
 def to_accuracy(
     model: Model | Problem, tolerance: float, *, h: float | None = None, halvings: int = 10, **options: Any
 ) -> Result:

@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from livens.analysis.conservation import json_value
 from livens.analysis.energy_balance import balance, has_energy_record, reference_scale
 from livens.analysis.round_off import round_off
 from livens.analysis.trend import Trend, fit_line
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models.problem import Problem
 from livens.results.result import Result
 from livens.run.simulate import simulate
@@ -139,6 +138,7 @@ class ModifiedEnergy:
         )
 
 
+@explain_call_errors
 def modified_energy(
     run: Problem | Result,
     scheme: str | Scheme | None = None,
@@ -146,7 +146,7 @@ def modified_energy(
     t_end: float | None = None,
     *,
     every: int = 1,
-    scaling: Any = None,
+    scaling: object = None,
 ) -> ModifiedEnergy:
     """Measure the energy drift of a run with confidence interval, and the conservation of the modified energy.
 

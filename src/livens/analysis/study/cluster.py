@@ -28,7 +28,7 @@ def connect(address: str) -> Any:
 
 
 def run_on_cluster(
-    client: Any,
+    client: object,
     build: str | Callable[..., Problem],
     options: Mapping[str, object],
     members: Sequence[Mapping[str, object]],

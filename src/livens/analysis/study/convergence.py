@@ -144,7 +144,7 @@ def converge(
     """Run a problem with several schemes and step sizes, and fit the order of the errors at `t_end`.
 
     Errors are Euclidean distances of q and v (q and p of a Hamiltonian, x of a first-order model) from the exact
-    solution of the problem, otherwise from an extrapolation of runs with much smaller steps. A failed run is kept with
+    solution of the problem. Without one, runs with much smaller steps are extrapolated. A failed run is kept with
     its reason and excluded from the fit.
 
     Parameters

@@ -40,7 +40,7 @@ class DesignVariables:
         step: Prepared,
         by: str | Sequence[str] | Mapping[str, Any],
         initial: Mapping[str, Any],
-        parameters: Mapping[str, Any] | None,
+        parameters: Mapping[str, object] | None,
     ) -> None:
         listed = {by: None} if isinstance(by, str) else by
         if not isinstance(listed, (Mapping, Sequence)) or not listed:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.optimize
 
 from livens.analysis.study.design_variables import DesignVariables, as_prepared
-from livens.errors import InputError, IntegrationError
+from livens.errors import InputError, IntegrationError, explain_call_errors
 from livens.models import observable
 from livens.models.base import Model
 from livens.models.problem import Problem
@@ -22,7 +22,7 @@ from livens.run.derivatives.tape import Tape
 from livens.run.prepare import Prepared
 from livens.run.progress import Progress
 from livens.schemes.core.scheme import Scheme
-from livens.types import FloatArray, ModelFunction
+from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_array, check_integer, check_number
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ class ParameterFit:
         return "\n".join(lines)
 
 
+@explain_call_errors
 def fit(
     model: Model | Problem | Prepared,
     observe: str | ModelFunction,
@@ -124,10 +125,10 @@ def fit(
     t: FloatArray,
     sigma: float | None = None,
     bounds: Mapping[str, object] | None = None,
-    q0: Any = None,
-    v0: Any = None,
-    p0: Any = None,
-    x0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
+    p0: ArrayLike | None = None,
+    x0: ArrayLike | None = None,
     parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
@@ -290,7 +291,7 @@ def _finite_or_nan(name: str, value: FloatArray) -> np.ndarray:
         raise InputError(f"{name} must be numbers, got {value!r}") from None
 
 
-def _expression(model: Model, observe: Any) -> tuple[Any, tuple[int, ...]]:
+def _expression(model: Model, observe: object) -> tuple[Any, tuple[int, ...]]:
     if isinstance(observe, str):
         if observe not in model.view.observable_names:
             raise InputError(f"unknown observable '{observe}'; known: {', '.join(model.view.observable_names)}")

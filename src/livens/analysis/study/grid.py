@@ -57,7 +57,7 @@ def _range(text: str, name: str, parts: list[str]) -> list[float]:
     return [float(f"{x:.15g}") for x in points]
 
 
-def combinations(vary: Mapping[str, Iterable[Any]]) -> list[dict[str, object]]:
+def combinations(vary: Mapping[str, Iterable[object]]) -> list[dict[str, object]]:
     """Return all combinations of the values; the last name changes fastest."""
     lists = {name: list(items) for name, items in vary.items()}
     for name, items in lists.items():

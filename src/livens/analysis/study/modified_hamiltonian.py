@@ -1,8 +1,9 @@
-"""Modified Hamiltonians of splittings (BCH series), and modified matrices of linear systems, ``log R(hA)/h``.
+"""Modified Hamiltonians of symplectic schemes, and modified matrices of linear systems, ``log R(hA)/h``.
 
 A splitting is a product of exact flows of parts of H. By the formula of Baker, Campbell and Hausdorff it is the exact
-flow of a modified Hamiltonian ``H + h H_1 + h^2 H_2 + ...``, whose terms are nested Poisson brackets of the parts
-(Hairer, Lubich and Wanner 2006, IX.4). `livens.analysis.study.backward_error` measures the modified energy of a run.
+flow of a modified Hamiltonian ``H + h H_1 + h^2 H_2 + ...`` (Hairer, Lubich and Wanner 2006, IX.4). Its terms are
+nested Poisson brackets of the parts. The terms of Runge-Kutta methods are elementary Hamiltonians, see
+`livens.analysis.study.modified_equation`. `livens.analysis.study.backward_error` measures the modified energy of a run.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ import casadi as ca
 import numpy as np
 
 from livens import schemes
+from livens.analysis.study.modified_equation import hamiltonian_terms, runge_kutta_methods
 from livens.analysis.study.structure_defects import step_derivative
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models.descriptor import DescriptorModel
 from livens.models.hamiltonian.model import Hamiltonian
+from livens.models.problem import Problem
 from livens.models.system import System
 from livens.results.result import Result
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.discretization.phase_space_map import as_hamiltonian
 from livens.schemes.splitting.composition import Composition
-from livens.types import ArrayLike
+from livens.types import ArrayLike, Expr
 from livens.validation import check_integer, check_positive
 
 #: Parts of the splittings in the order of their flows: drifts with T and kicks with V, and their fractions of h.
@@ -49,7 +52,7 @@ _Monomials = dict[tuple[str, ...], float]
 
 @dataclass(frozen=True, eq=False)
 class ModifiedHamiltonian:
-    """Truncated modified Hamiltonian ``sum_j h^j H_j`` of a splitting, as expressions of the symbols of the model.
+    """Truncated modified Hamiltonian ``sum_j h^j H_j`` of a symplectic scheme, with expressions as terms.
 
     Parameters
     ----------
@@ -63,14 +66,14 @@ class ModifiedHamiltonian:
 
     model: Hamiltonian
     scheme: str
-    terms: tuple[Any, ...]
+    terms: tuple[Expr, ...]
 
     @property
     def order(self) -> int:
         """Largest power of h."""
         return len(self.terms) - 1
 
-    def expression(self, h: Any) -> Any:
+    def expression(self, h: float | Expr) -> Expr:
         """Return the sum of the terms as an expression of ``model.q``, ``model.p`` and ``model.k``.
 
         Parameters
@@ -86,7 +89,7 @@ class ModifiedHamiltonian:
         return sum((term * h**j for j, term in enumerate(self.terms)), ca.SX(0))
 
     def evaluate(
-        self, q: ArrayLike, p: ArrayLike, h: float, parameters: Mapping[str, Any] | None = None
+        self, q: ArrayLike, p: ArrayLike, h: float, parameters: Mapping[str, object] | None = None
     ) -> np.ndarray | float:
         """Return the modified Hamiltonian at states.
 
@@ -136,17 +139,24 @@ class ModifiedHamiltonian:
         return np.asarray(self.evaluate(run.q, run.p, run.info.h, run.info.parameters))
 
 
-def modified_hamiltonian(model: System | Hamiltonian, scheme: str | Scheme, order: int = 4) -> ModifiedHamiltonian:
-    """Return the modified Hamiltonian of a splitting by the BCH formula, up to a power of h.
+@explain_call_errors
+def modified_hamiltonian(
+    model: System | Hamiltonian | Problem, scheme: str | Scheme, order: int = 4
+) -> ModifiedHamiltonian:
+    """Return the modified Hamiltonian of a symplectic scheme, up to a power of h.
+
+    The series is that of Baker, Campbell and Hausdorff for splittings into kicks and drifts, and a B-series over rooted
+    trees for symplectic Runge-Kutta methods and partitioned ones.
 
     Parameters
     ----------
-    model : System or Hamiltonian
-        Conservative model with ``H = T(p) + V(q)``, not dependent on time.
+    model : System, Hamiltonian or Problem
+        Conservative model, or problem with one, without constraints and time; for splittings ``T(p) + V(q)``.
     scheme : str or Scheme
-        Splitting into kicks and drifts, such as `symplectic-euler` or `stormer-verlet`, or a composition of one.
+        Splitting into kicks and drifts, such as `stormer-verlet`, symplectic Runge-Kutta method, such as
+        `implicit-midpoint`, `gauss-2` or `lobatto-iiia-iiib-3`, or a composition of one of them.
     order : int, default 4
-        Largest power of h, at most 8. The number of Poisson brackets doubles with each power.
+        Largest power of h, at most 8. The number of terms grows by a factor of two to four with each power.
 
     Returns
     -------
@@ -156,7 +166,7 @@ def modified_hamiltonian(model: System | Hamiltonian, scheme: str | Scheme, orde
     Raises
     ------
     InputError
-        If the scheme is no splitting into kicks and drifts, or the model is not separable.
+        If the scheme has no such series, or the model is not conservative.
 
     Examples
     --------
@@ -168,26 +178,45 @@ def modified_hamiltonian(model: System | Hamiltonian, scheme: str | Scheme, orde
     True
     """
     order = check_integer("order", order, 0, _MAX_POWER)
+    model = model.model if isinstance(model, Problem) else model
     method = schemes.get(scheme)
     schemes.check_compatible(method, model)
     phase = as_hamiltonian(model)
-    if not phase.separable or ca.depends_on(phase.H, phase.t) or not ca.SX(ca.sparsify(phase.F)).is_zero():
-        raise InputError("a modified Hamiltonian of a splitting needs a conservative energy T(p) + V(q) without time")
-    parts = {"T": phase.T, "V": phase.V}
+    if ca.depends_on(phase.H, phase.t) or not ca.SX(ca.sparsify(phase.F)).is_zero():
+        raise InputError("a modified Hamiltonian needs a conservative model without time")
+    flows = _parts_of(method)
+    if flows is not None and phase.separable:
+        return ModifiedHamiltonian(phase, method.name, _splitting_terms(phase, flows, order))
+    methods = runge_kutta_methods(method)
+    if methods is not None and method.symplectic:
+        return ModifiedHamiltonian(phase, method.name, hamiltonian_terms(phase, methods, order))
+    if flows is not None:
+        raise InputError(f"the modified Hamiltonian of '{method.name}' needs an energy T(p) + V(q)")
+    raise InputError(
+        f"scheme '{method.name}' is no splitting into kicks and drifts and no symplectic Runge-Kutta method: take "
+        f"{', '.join(_SPLITTINGS)}, implicit-midpoint, gauss-<s>, lobatto-iiia-iiib-<s>, or a composition of one. "
+        "modified_equation has the series of other Runge-Kutta methods, and modified_energy measures a run with any "
+        "scheme"
+    )
+
+
+def _splitting_terms(phase: Hamiltonian, flows: Sequence[tuple[str, float]], order: int) -> tuple[Expr, ...]:
+    """Return the terms of the BCH series of a product of flows of T and V, up to a power of h."""
     terms = [ca.SX(0)] * (order + 1)
-    brackets: dict[tuple[str, ...], Any] = {(letter,): part for letter, part in parts.items()}
-    for monomial, coefficient in _logarithm(_parts_of(method), order + 1).items():
+    brackets: dict[tuple[str, ...], Any] = {("T",): phase.T, ("V",): phase.V}
+    for monomial, coefficient in _logarithm(flows, order + 1).items():
         bracket = _nested_bracket(monomial, brackets, phase)
         terms[len(monomial) - 1] += coefficient / len(monomial) * bracket  # Dynkin's formula
-    return ModifiedHamiltonian(phase, method.name, tuple(terms))
+    return tuple(terms)
 
 
+@explain_call_errors
 def modified_matrix(
     model: System | Hamiltonian | DescriptorModel,
     scheme: str | Scheme,
     h: float,
     *,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> np.ndarray:
     """Return the modified matrix ``log R(hA)/h`` of a linear system ``z' = A z``, ``z = (q, p)`` or ``z = x``.
 
@@ -241,17 +270,12 @@ def modified_matrix(
     return np.asarray(np.real(logm(matrix)) / h)
 
 
-def _parts_of(scheme: Scheme) -> list[tuple[str, float]]:
-    """Return the flows of a splitting in their order, as parts and fractions of h."""
+def _parts_of(scheme: Scheme) -> list[tuple[str, float]] | None:
+    """Return the flows of a splitting in their order, as parts and fractions of h; None for other schemes."""
     if isinstance(scheme, Composition):
         base = _parts_of(scheme.base)
-        return [(part, weight * fraction) for weight in scheme.weights for part, fraction in base]
-    if scheme.name not in _SPLITTINGS:
-        raise InputError(
-            f"scheme '{scheme.name}' is no splitting into kicks and drifts; take {', '.join(_SPLITTINGS)}, or a "
-            "composition of one. modified_energy measures the modified energy of a run with any scheme"
-        )
-    return list(_SPLITTINGS[scheme.name])
+        return None if base is None else [(part, w * fraction) for w in scheme.weights for part, fraction in base]
+    return list(_SPLITTINGS[scheme.name]) if scheme.name in _SPLITTINGS else None
 
 
 def _product(a: _Monomials, b: _Monomials, degree: int) -> _Monomials:
@@ -290,7 +314,7 @@ def _nested_bracket(monomial: tuple[str, ...], brackets: dict[tuple[str, ...], A
     return brackets[monomial]
 
 
-def _poisson_bracket(f: Any, g: Any, phase: Hamiltonian) -> Any:
+def _poisson_bracket(f: Expr, g: Expr, phase: Hamiltonian) -> Expr:
     """Return ``{f, g} = f_q . g_p - f_p . g_q``."""
     f_q, f_p, g_q, g_p = (ca.gradient(function, symbol) for function in (f, g) for symbol in (phase.q, phase.p))
     return ca.dot(f_q, g_p) - ca.dot(f_p, g_q)

@@ -89,7 +89,7 @@ class Uncertainty:
         """
         return np.asarray(self._successful(name).std(axis=0, ddof=1))
 
-    def quantiles(self, name: str, at: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
+    def quantiles(self, name: str, at: ArrayLike = (0.05, 0.5, 0.95)) -> np.ndarray:
         """Return quantiles of an output at every time.
 
         Parameters
@@ -166,7 +166,7 @@ def uncertainty(
     v0: ArrayLike | None = None,
     p0: Any = None,
     x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t_end: float | None = None,
@@ -182,8 +182,8 @@ def uncertainty(
     model : Model, Problem or Prepared
         Model to simulate.
     uncertain : dict of str to distribution
-        Names of parameters or initial values (``g``, ``v0[1]``, ``q0``), each with ``(mean, standard deviation)`` of a
-        normal distribution, a distribution of ``scipy.stats`` (any object with ``rvs``), or one sample per member.
+        Names of parameters or initial values (``g``, ``v0[1]``, ``q0``). Each has the ``(mean, standard deviation)`` of
+        a normal distribution, a distribution of ``scipy.stats`` (any object with ``rvs``), or one sample per member.
     outputs : dict of str to str or callable
         Observables, or functions of the state, by name.
     members : int, default 1000

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.optimize
 
 from livens.analysis.study.design_variables import DesignVariables, as_prepared
-from livens.errors import InputError, IntegrationError
+from livens.errors import InputError, IntegrationError, explain_call_errors
 from livens.models.base import Model
 from livens.models.problem import Problem
 from livens.run.derivatives.gradient import LossTask
@@ -68,6 +68,7 @@ class Optimum:
         return "\n".join(lines)
 
 
+@explain_call_errors
 def optimise(
     model: Model | Problem | Prepared,
     loss: ModelFunction,
@@ -339,7 +340,7 @@ class _ValueCallback(ca.Callback):
     def has_jacobian(self) -> bool:
         return True
 
-    def get_jacobian(self, name: str, inames: Any, onames: Any, opts: Any) -> Any:
+    def get_jacobian(self, name: str, inames: object, onames: object, opts: object) -> Any:
         return self._gradients
 
 

@@ -88,7 +88,7 @@ class ProcessPool:
             child_end.close()
         return parent_end
 
-    def map_unordered(self, tasks: Sequence[tuple[Any, ...]]) -> Iterator[list[tuple[int, Any]]]:
+    def map_unordered(self, tasks: Sequence[tuple[object, ...]]) -> Iterator[list[tuple[int, Any]]]:
         """Execute all tasks; iterate over lists of task indices and results (or exceptions) as tasks complete."""
         if hasattr(signal, "pthread_sigmask"):
             # otherwise started with the first worker, with SIGINT unblocked in the meantime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -14,7 +14,7 @@ import scipy.linalg
 from livens.analysis.study.design_variables import as_prepared
 from livens.engine.compiled_step import CompiledStep
 from livens.engine.stepper import IntegratorState
-from livens.errors import InputError, IntegrationError
+from livens.errors import InputError, IntegrationError, explain_call_errors
 from livens.models.base import InitialState, Model
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.problem import Problem
@@ -102,14 +102,15 @@ class Lyapunov:
         return f"Lyapunov exponents per unit of time: {text}"
 
 
+@explain_call_errors
 def lyapunov(
     model: Model | Problem | Prepared,
     count: int = 1,
     *,
     q0: ArrayLike | None = None,
     v0: ArrayLike | None = None,
-    p0: Any = None,
-    x0: Any = None,
+    p0: ArrayLike | None = None,
+    x0: ArrayLike | None = None,
     parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
@@ -305,14 +306,15 @@ class PeriodicOrbit:
         return f"{stability} orbit with period {self.period:.9g}, multipliers {text}"
 
 
+@explain_call_errors
 def periodic_orbit(
     model: Model | Problem | Prepared,
     period: float,
     *,
-    q0: Any = None,
-    v0: Any = None,
-    p0: Any = None,
-    x0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
+    p0: ArrayLike | None = None,
+    x0: ArrayLike | None = None,
     parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from livens import schemes
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models.problem import Problem
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.discretization.stability_limit import force_jacobians, stability_limit
@@ -45,6 +45,7 @@ class LongestStep:
         return f"with {self.scheme} steps of up to {self.h:.2g} s are stable here: {parts}"
 
 
+@explain_call_errors
 def longest_step(
     model: Any,
     scheme: str | Scheme | None = None,

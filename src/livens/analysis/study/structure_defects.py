@@ -16,7 +16,7 @@ import scipy.linalg as sl
 from livens import schemes
 from livens.engine.stepper import step_inputs
 from livens.engine.steppers.reference import ReferenceSolver
-from livens.errors import InputError, IntegrationError
+from livens.errors import InputError, IntegrationError, explain_call_errors
 from livens.models.base import InitialState
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.hamiltonian.model import Hamiltonian
@@ -39,6 +39,7 @@ _PROPAGATED = {"t", "step_density", "v", "discrete_energy"}
 _WITH_MOMENTA = {"elements", "phase space", "discrete Lagrangian"}
 
 
+@explain_call_errors
 def symplecticity_defect(
     system: System | Hamiltonian,
     scheme: str | Scheme,
@@ -48,7 +49,7 @@ def symplecticity_defect(
     *,
     p: ArrayLike | None = None,
     t: float = 0.0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scaling: UserScaling | None = None,
 ) -> float:
     """Return the symplecticity defect ``|DPsi^T J DPsi - J|`` (spectral norm) of the map of one step.
@@ -133,7 +134,7 @@ def _phase_space_derivative(step: _Step, n: int, v_by_q: np.ndarray, v_by_p: np.
 
 
 def step_derivative(
-    model: Any, scheme: str | Scheme, z: np.ndarray, h: float, parameters: Mapping[str, Any] | None = None
+    model: Any, scheme: str | Scheme, z: np.ndarray, h: float, parameters: Mapping[str, object] | None = None
 ) -> np.ndarray:
     """Return the Jacobian of the step map of (q, p), or of x, at a state.
 
@@ -149,6 +150,7 @@ def step_derivative(
     return _phase_space_derivative(step, n, *model.velocity_derivatives(step.initial, step.k))
 
 
+@explain_call_errors
 def poisson_defect(
     model: Poisson | IsospectralFlow,
     scheme: str | Scheme,
@@ -156,7 +158,7 @@ def poisson_defect(
     h: float,
     *,
     t: float = 0.0,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
 ) -> float:
     """Return the Poisson defect ``|DPsi J(x) DPsi^T - J(Psi(x))|`` (spectral norm) of the map of one step.
 
@@ -203,6 +205,7 @@ def poisson_defect(
     return float(np.linalg.norm(D @ before @ D.T - after, 2))
 
 
+@explain_call_errors
 def reversibility_defect(
     system: System | Hamiltonian,
     scheme: str | Scheme,
@@ -211,8 +214,8 @@ def reversibility_defect(
     h: float | None = None,
     *,
     p: ArrayLike | None = None,
-    parameters: Mapping[str, Any] | None = None,
-    scaling: Any = None,
+    parameters: Mapping[str, object] | None = None,
+    scaling: object = None,
 ) -> float:
     """Return the reversibility defect: step, reverse v and p, step, reverse v and p, compare with the initial state.
 
@@ -269,7 +272,7 @@ def reversibility_defect(
     return worst
 
 
-def _require_momenta(system: Any) -> None:
+def _require_momenta(system: object) -> None:
     """Raise InputError for models without coordinates and momenta."""
     if not _WITH_MOMENTA & {*getattr(system, "formulations", ())}:
         raise InputError(f"a step map of coordinates and momenta needs a mechanical model, got {system!r}")
@@ -285,11 +288,13 @@ class _Step:
         initial_values: Mapping[str, Any],
         h: float | None,
         t: float,
-        parameters: Mapping[str, Any] | None,
+        parameters: Mapping[str, object] | None,
         scaling: Any,
     ) -> None:
         self.scheme, self._system = schemes.get(scheme), system
         schemes.check_compatible(self.scheme, system)
+        if getattr(system, "external_force", None) is not None:
+            raise InputError("an external (compiled) force has no derivatives: write the force as an expression")
         self.scheme = self.scheme if scaling is None else self.scheme.with_scaling(scaling)
         self.k = system.parameter_vector(parameters or {})
         self.initial: InitialState = system.initial_state(
@@ -395,7 +400,7 @@ class _Step:
         return np.asarray(end_z - end_x @ np.linalg.solve(r_x, r_z) if e.size else end_z)
 
 
-def _tangent_basis(system: Any, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
+def _tangent_basis(system: object, step: _Step, v_by_q: np.ndarray, v_by_p: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the directions (dq, dp) that satisfy the linearised (hidden) constraints."""
     d, state = equations_of_motion(system), step.initial
     hidden = d.velocity_constraint

@@ -113,12 +113,12 @@ class Sweep:
 @explain_call_errors
 def sweep(
     problem: str | Callable[..., Problem],
-    vary: Mapping[str, Iterable[Any]],
+    vary: Mapping[str, Iterable[object]],
     options: Mapping[str, object] | None = None,
     *,
     final: bool = False,
     workers: int | None = None,
-    client: Any = None,
+    client: object = None,
     progress: bool | None = None,
 ) -> Sweep:
     """Run a problem with all combinations of parameter values.

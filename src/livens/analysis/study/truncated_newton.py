@@ -118,6 +118,8 @@ def truncated_newton(
     if not plan.has_fixed_steps or plan.scheme.selects_step_size:
         raise InputError(f"truncated_newton takes fixed steps in time, which '{plan.scheme.name}' does not have")
     equations = plan.scheme.equations(plan.model).to_single_graph()
+    if equations.external_force is not None:
+        raise InputError("truncated_newton does not evaluate external (compiled) forces: write them as expressions")
     if not equations.initial_guess_function.numel_out(0):
         raise InputError(f"'{plan.scheme.name}' is explicit on this problem: its steps have no equations to solve")
     k = plan.k

@@ -4,7 +4,7 @@
 - `nested_dissection`, `symbolic_analysis`, `ordering_selection`, `front_class`: order of elimination and equal fronts.
 - `numeric_factorization`: multifrontal LU with front classes; `multifrontal`, `dense_analysis`: with dense fronts.
 - `lane_assignment`, `cache_blocking`, `workspace_pool`, `thread_team`, `parallel_ops`: lanes, cache, memory, threads.
-- `time_loop`, `stepper`, `fallback_solver`: steps.
+- `time_loop`, `stepper`, `variable_steps`, `fallback_solver`: steps.
 """
 
 from livens.engine.assembled import compile_unit as compile_unit  # registers the compile unit before the first call

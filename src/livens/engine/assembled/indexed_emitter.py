@@ -1,9 +1,10 @@
 """Emitter of LLVM IR for a loop over instances of one kernel, eight instances at a time in SIMD lanes.
 
 A function ``void f(x, z, c, table, out)`` loops over the blocks of eight instances given by its table, an array of
-64-bit integers. It contains the first block, the end of blocks, and the addresses of the index table, of the parameters
-of the instances, of shared parameters, and of the context (arrays that differ from step to step). The offsets of the
-parts of x and z follow. Instance l of a block occupies lane l; the last block is padded by repeating an instance.
+64-bit integers. It contains the first block, the end of blocks, and four addresses: of the index table, of the
+parameters of the instances, of shared parameters, and of the context. The context are arrays that differ from step to
+step. The offsets of the parts of x and z follow. Instance l of a block occupies lane l; the last block is padded by
+repeating an instance.
 """
 
 from __future__ import annotations

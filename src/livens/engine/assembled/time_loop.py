@@ -37,9 +37,9 @@ from livens.engine.newton.convergence import (
     newton_decision,
     stagnates,
 )
-from livens.engine.newton.iteration import within_rounding_of_all_equations
+from livens.engine.newton.iteration import BOUND_REFRESH_INTERVAL, within_rounding_of_all_equations
 from livens.engine.newton.predictors import N_HISTORY, STENCILS, best_stencil
-from livens.engine.newton.step_size_control import BOUND_REFRESH_INTERVAL
+from livens.engine.newton.step_size_control import MAX_SLOW_CHANGE
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
 
 #: Number of stagnating Newton iterations after which the iteration has failed.
@@ -224,7 +224,7 @@ def finish_step(p: AssembledSystem, r: int, n_iterations: int, w: ChunkWorkspace
     )
     for i in range(N_LOOP_STATE):
         next_history[i] = history[i]
-    n_equal = int(history[N_EQUAL]) if history[H] == w.c[0] else 0
+    n_equal = 0 if has_new_size(w.c[0], history[H]) else int(history[N_EQUAL])
     n_equal_next = n_equal + 1
     if n_equal > 0 and (
         n_equal < N_HISTORY
@@ -246,13 +246,19 @@ def finish_step(p: AssembledSystem, r: int, n_iterations: int, w: ChunkWorkspace
 
 
 @lowered
+def has_new_size(h: float, h_last: float) -> bool:
+    """Return True if a step is not extrapolated from the last ones, because its size differs too much from theirs."""
+    return abs(h - h_last) > MAX_SLOW_CHANGE * abs(h_last)
+
+
+@lowered
 def predict_step(p: AssembledSystem, r: int, w: ChunkWorkspace) -> bool:
     """Predict the unknowns of substep r; return False if there is no history to extrapolate."""
     stride = w.n_substeps * w.size
     history, x = w.M + r * w.history_width, w.X + (r * w.size + N_HISTORY * stride)
     p.context[0] = address_of(history)
     loop_state = history + w.loop_state_offset
-    if loop_state[N_EQUAL] == 0.0 or loop_state[H] != w.c[0]:
+    if loop_state[N_EQUAL] == 0.0 or has_new_size(w.c[0], loop_state[H]):
         previous = x + (-stride)
         for i in range(w.size):
             x[i] = previous[i]

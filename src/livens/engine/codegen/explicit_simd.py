@@ -80,14 +80,8 @@ class _SimdStepWriter:
         """Store the state at the end of the step with full vector width."""
         t, rates = self.text, self.field.derivatives
         for start in range(0, len(rates), native_width()):
-            lanes = [self._lane_of(n) for n in rates[start : start + native_width()]]
+            lanes = [self.lanes.lane_of(n, 0) for n in rates[start : start + native_width()]]
             t.store(len(lanes), t.gather_lanes(lanes), "%out", start)
-
-    def _lane_of(self, n: int) -> tuple[str, int, int]:
-        """Return the location of the value of an operation: vector, its width, and lane."""
-        g, lane = self.lanes.position[n]
-        coefficient, width = self.lanes.series[g][0], self.lanes.widths[g][0]
-        return (self.text.zero(1), 1, 0) if coefficient is None else (coefficient[lane // width], width, lane % width)
 
 
 def vectorize_step(equations: StepGraph) -> SimdStep | None:

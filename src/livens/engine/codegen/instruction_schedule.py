@@ -16,8 +16,8 @@ def schedule(lines: Sequence[str | tuple[str, str]]) -> list[str]:
     """
     if not any(isinstance(line, tuple) for line in lines):
         return [line for line in lines if isinstance(line, str)]
-    text = {line.split(" = ", 1)[0]: line for line in lines if isinstance(line, str) and " = " in line}
-    operands = {name: _REGISTER.findall(line.split(" = ", 1)[1]) for name, line in text.items()}
+    text = {line.partition(" = ")[0]: line for line in lines if isinstance(line, str)}
+    operands = {name: _REGISTER.findall(line.partition(" = ")[2]) for name, line in text.items()}
     done: set[str] = set()
     out: list[str] = []
 

@@ -88,6 +88,12 @@ def has_symbol(name: str) -> bool:
     return bool(llvm.address_of_symbol(name))
 
 
+@functools.cache
+def has_fused_multiply_add() -> bool:
+    """Return True if the processor has instructions for ``a b + c`` with a single rounding."""
+    return not target_is_x86() or ("fma" in llvm.get_host_cpu_features() and llvm.get_host_cpu_features()["fma"])
+
+
 def target_is_x86() -> bool:
     return llvm.get_default_triple().startswith("x86_64")
 
@@ -98,14 +104,19 @@ def _object_code(key: str, make_ir: Callable[[], str], opt_level: int, run_passe
     if stored is not None:
         return stored
     report_item("compiling", "kernel")
-    module = llvm.parse_assembly(make_ir())
+    code = _emit_object(make_ir(), opt_level, run_passes)
+    compilations += 1
+    code_cache.write(key, code)
+    return code
+
+
+def _emit_object(text: str, opt_level: int, run_passes: bool) -> bytes:
+    module = llvm.parse_assembly(text)
     machine = _target_machine(opt_level)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     if run_passes:
         _optimize(module, machine, opt_level)
     code: bytes = machine.emit_object(module)
-    compilations += 1
-    code_cache.write(key, code)
     return code
 
 
@@ -140,6 +151,11 @@ class NativeCode:
 def compile_function(text: str, name: str, opt_level: int = 2) -> NativeCode:
     """Return the function `name` of the LLVM IR, compiled or from the cache."""
     return load_or_compile(text, lambda: text, name, opt_level)
+
+
+def compile_uncached(text: str, name: str, opt_level: int = 1) -> NativeCode:
+    """Return the function `name` of the LLVM IR, which contains addresses of this process and is not cached."""
+    return NativeCode(_emit_object(text, opt_level, False), name, opt_level)
 
 
 def load_or_compile(key: str, make_ir: Callable[[], str], name: str, opt_level: int = 2) -> NativeCode:

@@ -22,8 +22,7 @@ from livens.engine.newton.convergence import (
     newton_decision,
     stagnates,
 )
-from livens.engine.newton.iteration import HISTORY
-from livens.engine.newton.step_size_control import BOUND_REFRESH_INTERVAL
+from livens.engine.newton.iteration import BOUND_REFRESH_INTERVAL, HISTORY
 
 #: Newton iterations after which a lane with moderate pivot growth falls back to the scalar stepper with another pivot
 #: order. A few more slowly converging iterations cost far less than a new pivot order.

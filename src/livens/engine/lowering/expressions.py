@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from livens.engine.codegen.ir_emitter import literal
-from livens.engine.codegen.jit import has_symbol, target_is_x86
+from livens.engine.codegen.jit import has_fused_multiply_add, has_symbol, target_is_x86
 from livens.engine.lowering import intrinsics
 from livens.engine.lowering.function import NativeFunction
 from livens.engine.lowering.function_builder import FunctionBuilder, Value
@@ -30,6 +30,11 @@ _RELATIONS = {
 }
 
 
+def _is_product(node: ast.expr) -> TypeGuard[ast.BinOp]:
+    """Return True for a product of two expressions."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+
+
 class ExpressionTranslator(FunctionBuilder):
     """Translator of expressions; `_translate` returns the value of a node."""
 
@@ -39,7 +44,7 @@ class ExpressionTranslator(FunctionBuilder):
             raise self._error(node, f"{type(node).__name__} cannot be lowered")
         return handler(node)
 
-    def _constant(self, value: Any, node: ast.AST) -> Value:
+    def _constant(self, value: object, node: ast.AST) -> Value:
         if isinstance(value, bool):
             return ("true" if value else "false"), BOOL
         if isinstance(value, int):
@@ -83,7 +88,7 @@ class ExpressionTranslator(FunctionBuilder):
             raise self._error(node, "the value is not an array")
         index = self._convert(self._translate(node.slice), INT)
         return self._emit(
-            f"getelementptr inbounds {native_type.element}, ptr {array}, i64 {index}"
+            f"getelementptr inbounds {self._stored(native_type.element)}, ptr {array}, i64 {index}"
         ), native_type.element
 
     def _value_subscript(self, node: ast.Subscript) -> Value:
@@ -96,15 +101,21 @@ class ExpressionTranslator(FunctionBuilder):
         if isinstance(node.op, ast.Pow):
             base, power = (self._convert(self._translate(part), FLOAT) for part in (node.left, node.right))
             return self._emit(f"call double @llvm.pow.f64(double {base}, double {power})"), FLOAT
-        return self._binary(node, node.op, self._translate(node.left), self._translate(node.right))
+        fused = self._multiply_add(node)
+        return fused or self._binary(node, node.op, self._translate(node.left), self._translate(node.right))
 
     def _binary(self, node: ast.AST, operator: ast.operator, lhs: Value, rhs: Value) -> Value:
         if lhs[1].element and isinstance(operator, ast.Add):
             offset = self._convert(rhs, INT)
-            return self._emit(f"getelementptr inbounds {lhs[1].element}, ptr {lhs[0]}, i64 {offset}"), lhs[1]
-        if QUAD in (lhs[1], rhs[1]):
-            a, b = self._convert(lhs, QUAD), self._convert(rhs, QUAD)
-            return self._emit(f"{_FLOAT_OPERATIONS[type(operator)]} contract {QUAD.llvm} {a}, {b}"), QUAD
+            stored = self._stored(lhs[1].element)
+            return self._emit(f"getelementptr inbounds {stored}, ptr {lhs[0]}, i64 {offset}"), lhs[1]
+        if self._vector in (lhs[1], rhs[1]):
+            a, b = self._convert(lhs, self._vector), self._convert(rhs, self._vector)
+            return self._componentwise(f"{_FLOAT_OPERATIONS[type(operator)]} {{type}} {{0}}, {{1}}", a, b)
+        if self._width > 1 and self._float in (lhs[1], rhs[1]):
+            a, b = self._convert(lhs, self._float), self._convert(rhs, self._float)
+            operation = _FLOAT_OPERATIONS[type(operator)] + self._flags
+            return self._emit(f"{operation} {self._float.llvm} {a}, {b}"), self._float
         is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT and not isinstance(operator, ast.Div)
         if is_integer and isinstance(operator, (ast.FloorDiv, ast.Mod)):
             return self._floor_division(operator, self._convert(lhs, INT), self._convert(rhs, INT)), INT
@@ -115,6 +126,38 @@ class ExpressionTranslator(FunctionBuilder):
         flags = "" if is_integer else self._flags
         a, b = self._convert(lhs, native_type), self._convert(rhs, native_type)
         return self._emit(f"{table[type(operator)]}{flags} {native_type.llvm} {a}, {b}"), native_type
+
+    def _componentwise(self, instruction: str, *vectors: str) -> Value:
+        """Emit an instruction for vectors of space: one for the vector, or one for each component in lanes."""
+        if self._width == 1:
+            return self._emit(instruction.format(*vectors, type=QUAD.llvm)), QUAD
+        components = zip(*(self._unpack(vector) for vector in vectors), strict=True)
+        return self._pack([self._emit(instruction.format(*parts, type=self._float.llvm)) for parts in components]), (
+            self._vector
+        )
+
+    def _multiply_add(self, node: ast.BinOp) -> Value | None:
+        """Return a sum or difference of vectors of space with a product, rounded once; None for other operations.
+
+        Products are contracted here and not by LLVM, so that lanes and single numbers have the same round-off.
+        """
+        is_sum = isinstance(node.op, (ast.Add, ast.Sub))
+        product = next((part for part in (node.right, node.left) if is_sum and _is_product(part)), None)
+        if product is None or not has_fused_multiply_add():
+            return None
+        factors = self._translate(product.left), self._translate(product.right)
+        other = self._translate(node.left if product is node.right else node.right)
+        if self._vector not in (factors[0][1], factors[1][1]):
+            value = self._binary(product, product.op, *factors)
+            return self._binary(node, node.op, *((other, value) if product is node.right else (value, other)))
+        a, b, c = (self._convert(value, self._vector) for value in (*factors, other))
+        if isinstance(node.op, ast.Sub):
+            a, c = (self._negative(a), c) if product is node.right else (a, self._negative(c))
+        name = f"llvm.fma.v{4 if self._width == 1 else self._width}f64"
+        return self._componentwise(f"call {{type}} @{name}({{type}} {{0}}, {{type}} {{1}}, {{type}} {{2}})", a, b, c)
+
+    def _negative(self, vector: str) -> str:
+        return self._componentwise("fneg {type} {0}", vector)[0]
 
     def _floor_division(self, operator: ast.operator, a: str, b: str) -> str:
         """Emit ``a // b`` or ``a % b`` with the semantics of Python: the quotient is rounded down.
@@ -137,7 +180,9 @@ class ExpressionTranslator(FunctionBuilder):
             return self._emit(f"xor i1 {self._to_bool(value)}, true"), BOOL
         if not isinstance(node.op, ast.USub):
             raise self._error(node, "cannot be lowered")
-        if value[1] in (FLOAT, QUAD):
+        if value[1] == self._vector:
+            return self._negative(value[0]), self._vector
+        if value[1] in (FLOAT, self._float):
             return self._emit(f"fneg {value[1].llvm} {value[0]}"), value[1]
         if value[0].isdigit():
             return f"-{value[0]}", INT
@@ -153,6 +198,10 @@ class ExpressionTranslator(FunctionBuilder):
             cases: list[ast.expr] = [ast.Compare(node.left, [ast.Eq()], [case]) for case in node.comparators[0].elts]
             return self._translate(ast.BoolOp(ast.Or(), cases))
         lhs, rhs = self._translate(node.left), self._translate(node.comparators[0])
+        if self._width > 1 and self._float in (lhs[1], rhs[1]):
+            a, b = self._convert(lhs, self._float), self._convert(rhs, self._float)
+            relation = _RELATIONS[type(node.ops[0])][1]
+            return self._emit(f"fcmp {relation} {self._float.llvm} {a}, {b}"), self._mask
         is_integer = lhs[1] is not FLOAT and rhs[1] is not FLOAT
         native_type = INT if is_integer else FLOAT
         relation = _RELATIONS[type(node.ops[0])][0 if is_integer else 1]
@@ -177,8 +226,11 @@ class ExpressionTranslator(FunctionBuilder):
         return self._emit(f"load i1, ptr {result}"), BOOL
 
     def _value_ifexp(self, node: ast.IfExp) -> Value:
+        test = self._translate(node.test)
+        if self._width > 1 and test[1] == self._mask:
+            return self._select(test[0], self._translate(node.body), self._translate(node.orelse))
         yes, no, after = self._new_labels("yes", "no", "after")
-        self._cond_branch(self._to_bool(self._translate(node.test)), yes, no)
+        self._cond_branch(self._to_bool(test), yes, no)
         self._start_block(yes)
         value = self._translate(node.body)
         result = self._alloca(value[1])
@@ -191,6 +243,12 @@ class ExpressionTranslator(FunctionBuilder):
         self._jump(after)
         self._start_block(after)
         return self._emit(f"load {value[1].llvm}, ptr {result}"), value[1]
+
+    def _select(self, mask: str, a: Value, b: Value) -> Value:
+        """Return a in the lanes of a mask, and b in the others."""
+        first, second = self._convert(a, self._float), self._convert(b, self._float)
+        lanes = self._float.llvm
+        return self._emit(f"select {self._mask.llvm} {mask}, {lanes} {first}, {lanes} {second}"), self._float
 
     # -- calls --------------------------------------------------------------------------------------------------------
     def _value_call(self, node: ast.Call) -> Value:
@@ -206,7 +264,7 @@ class ExpressionTranslator(FunctionBuilder):
         if name in ("min", "max"):
             return self._minmax(name, *values)
         if name == "abs":
-            return self._emit(f"call double @llvm.fabs.f64(double {self._convert(values[0], FLOAT)})"), FLOAT
+            return self._unary("fabs", values[0])
         if name == "float":
             return self._convert(values[0], FLOAT), FLOAT
         if name == "int" and values[0][1] is FLOAT:
@@ -215,9 +273,17 @@ class ExpressionTranslator(FunctionBuilder):
             return self._convert(values[0], INT), INT
         raise self._error(node, f"'{name}' cannot be called")
 
+    def _unary(self, name: str, value: Value) -> Value:
+        """Call an LLVM intrinsic of one float."""
+        numbers, suffix = self._float.llvm, f"v{self._width}f64" if self._width > 1 else "f64"
+        return self._emit(f"call {numbers} @llvm.{name}.{suffix}({numbers} {self._convert(value, self._float)})"), (
+            self._float
+        )
+
     def _call_lowered(self, target: NativeFunction, values: list[Value], node: ast.AST) -> Value:
+        target = target.in_lanes(self._width)
         self.called.append(target)
-        native_types = [native_type for name, native_type in target.types.items() if name != "return"]
+        native_types = [self._own_type(native_type) for name, native_type in target.types.items() if name != "return"]
         if len(native_types) != len(values):
             raise self._error(node, f"{target.name} takes {len(native_types)} arguments")
         operands = []
@@ -228,19 +294,27 @@ class ExpressionTranslator(FunctionBuilder):
                 if native_type is BOOL
                 else f"{native_type.llvm} {converted}"
             )
-        result = target.types.get("return", VOID)
+        result = self._own_type(target.types.get("return", VOID))
         text = f'call {"zeroext i1" if result is BOOL else result.llvm} @"{target.name}"({", ".join(operands)})'
         if result is VOID:
             self._lines.append(text)
             return "", VOID
         return self._emit(text), result
 
+    def _own_type(self, native_type: NativeType) -> NativeType:
+        """Return the type of an argument or of the result of a function in as many lanes."""
+        if native_type is FLOAT:
+            return self._float
+        return self._vector if native_type is QUAD else native_type
+
     def _minmax(self, name: str, a: Value, b: Value) -> Value:
         if a[1] is INT and b[1] is INT:
             return self._emit(f"call i64 @llvm.s{name}.i64(i64 {a[0]}, i64 {b[0]})"), INT
-        first_operand, second_operand = self._convert(a, FLOAT), self._convert(b, FLOAT)
-        better = self._emit(f"fcmp {'olt' if name == 'min' else 'ogt'} double {second_operand}, {first_operand}")
-        return self._emit(f"select i1 {better}, double {second_operand}, double {first_operand}"), FLOAT
+        first_operand, second_operand = self._convert(a, self._float), self._convert(b, self._float)
+        relation, numbers = "olt" if name == "min" else "ogt", self._float.llvm
+        better = self._emit(f"fcmp {relation} {numbers} {second_operand}, {first_operand}")
+        selected = f"{numbers} {second_operand}, {numbers} {first_operand}"
+        return self._emit(f"select {self._mask.llvm} {better}, {selected}"), self._float
 
     # -- intrinsics ---------------------------------------------------------------------------------------------------
     def _intrinsic_call_kernel(self, function: Value, *values: Value) -> Value:
@@ -261,35 +335,76 @@ class ExpressionTranslator(FunctionBuilder):
         return self._emit(f"bitcast i64 {value[0]} to double"), FLOAT
 
     def _intrinsic_sqrt(self, value: Value) -> Value:
-        return self._emit(f"call double @llvm.sqrt.f64(double {self._convert(value, FLOAT)})"), FLOAT
+        return self._unary("sqrt", value)
 
     def _intrinsic_atan(self, value: Value) -> Value:
-        return self._emit(f"call double @atan(double {self._convert(value, FLOAT)})"), FLOAT
+        if self._width == 1:
+            return self._emit(f"call double @atan(double {self._convert(value, FLOAT)})"), FLOAT
+        lanes, operand = self._float.llvm, self._convert(value, self._float)
+        result = operand
+        for i in range(self._width):
+            entry = self._emit(f"call double @atan(double {self._emit(f'extractelement {lanes} {operand}, i64 {i}')})")
+            result = self._emit(f"insertelement {lanes} {result}, double {entry}, i64 {i}")
+        return result, self._float
 
     def _intrinsic_load_quad(self, array: Value, index: Value) -> Value:
+        if self._width > 1:
+            return self._pack([self._load(address, "double")[0] for address in self._components(array, index)]), (
+                self._vector
+            )
         address = self._emit(f"getelementptr inbounds double, ptr {array[0]}, i64 {index[0]}")
         return self._emit(f"load {QUAD.llvm}, ptr {address}, align 8"), QUAD
 
     def _intrinsic_store_quad(self, array: Value, index: Value, vector: Value) -> Value:
+        operand = self._convert(vector, self._vector)
+        if self._width > 1:
+            for address, component in zip(self._components(array, index), self._unpack(operand), strict=True):
+                self._store_entry(address, "double", (component, self._float))
+            return "", VOID
         address = self._emit(f"getelementptr inbounds double, ptr {array[0]}, i64 {index[0]}")
-        self._lines.append(f"store {QUAD.llvm} {self._convert(vector, QUAD)}, ptr {address}, align 8")
+        self._lines.append(f"store {QUAD.llvm} {operand}, ptr {address}, align 8")
         return "", VOID
 
+    def _components(self, array: Value, index: Value) -> list[str]:
+        """Return the addresses of the components of a vector of space per lane; the fourth one is not used."""
+        stored = self._stored("double")
+        first = self._emit(f"getelementptr inbounds {stored}, ptr {array[0]}, i64 {index[0]}")
+        return [self._emit(f"getelementptr inbounds {stored}, ptr {first}, i64 {i}") for i in range(3)]
+
     def _intrinsic_make_quad(self, *components: Value) -> Value:
+        operands = [self._convert(component, self._float) for component in components]
+        if self._width > 1:
+            return self._pack(operands), self._vector
         vector = "zeroinitializer"
-        for i, component in enumerate(components):
-            operand = self._convert(component, FLOAT)
+        for i, operand in enumerate(operands):
             vector = self._emit(f"insertelement {QUAD.llvm} {vector}, double {operand}, i64 {i}")
         return vector, QUAD
 
     def _intrinsic_lane(self, vector: Value, index: Value) -> Value:
-        return self._emit(f"extractelement {QUAD.llvm} {vector[0]}, i64 {index[0]}"), FLOAT
+        if self._width == 1:
+            return self._emit(f"extractelement {QUAD.llvm} {vector[0]}, i64 {index[0]}"), FLOAT
+        components = self._unpack(vector[0])
+        if index[0].isdigit():
+            return components[int(index[0])], self._float
+        result = components[0]
+        for i in (1, 2):
+            is_component = self._emit(f"icmp eq i64 {index[0]}, {i}")
+            lanes = self._float.llvm
+            result = self._emit(f"select i1 {is_component}, {lanes} {components[i]}, {lanes} {result}")
+        return result, self._float
 
     def _intrinsic_sum3(self, vector: Value) -> Value:
-        x, y, z = (self._emit(f"extractelement {QUAD.llvm} {vector[0]}, i64 {i}") for i in range(3))
-        return self._emit(f"fadd double {self._emit(f'fadd double {x}, {y}')}, {z}"), FLOAT
+        if self._width > 1:
+            x, y, z = self._unpack(vector[0])
+        else:
+            x, y, z = (self._emit(f"extractelement {QUAD.llvm} {vector[0]}, i64 {i}") for i in range(3))
+        add = f"fadd {self._float.llvm}"
+        return self._emit(f"{add} {self._emit(f'{add} {x}, {y}')}, {z}"), self._float
 
     def _intrinsic_cyclic(self, vector: Value) -> Value:
+        if self._width > 1:
+            x, y, z = self._unpack(vector[0])
+            return self._pack([y, z, x]), self._vector
         mask = "<4 x i32> <i32 1, i32 2, i32 0, i32 3>"
         return self._emit(f"shufflevector {QUAD.llvm} {vector[0]}, {QUAD.llvm} {vector[0]}, {mask}"), QUAD
 

@@ -24,11 +24,22 @@ _CTYPES: dict[NativeType, Any] = {INT: ctypes.c_int64, FLOAT: ctypes.c_double, B
 class NativeFunction:
     """Native function, callable by name from native code and from Python. Calls release the interpreter lock."""
 
-    def __init__(self, function: ModelFunction, fastmath: bool) -> None:
-        self.function, self.fastmath = function, fastmath
-        self.name = f"{function.__module__}.{function.__name__}"
+    def __init__(self, function: ModelFunction, fastmath: bool, width: int = 1) -> None:
+        self.function, self.fastmath, self.width = function, fastmath, width
+        self.name = f"{function.__module__}.{function.__name__}" + (f".{width}" if width > 1 else "")
         functools.update_wrapper(self, function)
         self._unit: tuple[NativeFunction, ...] = (self,)
+        self._in_lanes: dict[int, NativeFunction] = {1: self}
+
+    def in_lanes(self, width: int) -> NativeFunction:
+        """Return the function with one number per lane in place of each float, in arrays as well.
+
+        Integers are the same in all lanes. A conditional expression with one comparison of floats selects lane by lane.
+        The condition of a statement is true if it is true in any lane.
+        """
+        if width not in self._in_lanes:
+            self._in_lanes[width] = NativeFunction(self.function, self.fastmath, width)
+        return self._in_lanes[width]
 
     @functools.cached_property
     def types(self) -> dict[str, NativeType]:
@@ -130,7 +141,9 @@ def source_fingerprint(functions: Iterable[NativeFunction]) -> str:
             for name, native_type in function.types.items()
         ]
         names = code.co_names, code.co_varnames, code.co_consts
-        parts[function.name] = f"{function.fastmath} {code.co_code.hex()} {names} {constants} {signature}"
+        parts[function.name] = (
+            f"{function.fastmath} {function.width} {code.co_code.hex()} {names} {constants} {signature}"
+        )
     return f"{codegen_fingerprint()} {sys.version} {sorted(parts.items())}"
 
 

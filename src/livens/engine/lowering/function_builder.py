@@ -6,7 +6,16 @@ import ast
 
 from livens.engine.codegen.ir_emitter import literal
 from livens.engine.lowering.function import NativeFunction
-from livens.engine.lowering.types import BOOL, FLOAT, INT, QUAD, NativeType
+from livens.engine.lowering.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    QUAD,
+    NativeType,
+    lanes_type,
+    lanes_vector_type,
+    mask_type,
+)
 
 #: Name of an SSA value, or a literal, and its type.
 Value = tuple[str, NativeType]
@@ -21,6 +30,13 @@ class FunctionBuilder:
         self.called: list[NativeFunction] = []
         self._globals = function.function.__globals__
         self._flags = " reassoc contract" if function.fastmath else ""
+        # types of a float, of a vector of space and of a condition on floats
+        self._width = width = function.width
+        self._float, self._vector, self._mask = FLOAT, QUAD, BOOL
+        self._plain_attributes, self._align = "#0", 8
+        if width > 1:
+            self._plain_attributes, self._align = "#2", 8 * width
+            self._float, self._vector, self._mask = lanes_type(width), lanes_vector_type(width), mask_type(width)
         self._stack: list[str] = []
         self._lines: list[str] = []
         self._count = 0
@@ -64,22 +80,31 @@ class FunctionBuilder:
 
     # -- memory -------------------------------------------------------------------------------------------------------
     def _store_local(self, name: str, value: Value) -> None:
+        if value[1] is FLOAT:  # a uniform number may become one per lane
+            value = self._convert(value, self._float), self._float
         if name not in self._locals:
             self._locals[name] = self._alloca(value[1], name), value[1]
         address, native_type = self._locals[name]
         self._lines.append(f"store {native_type.llvm} {self._convert(value, native_type)}, ptr {address}")
 
+    def _stored(self, element: str) -> str:
+        """Return the type of one entry of an array in memory."""
+        return self._float.llvm if element == "double" else element
+
     def _load(self, address: str, element: str) -> Value:
+        if element == "double":
+            return self._emit(f"load {self._float.llvm}, ptr {address}, align {self._align}"), self._float
         loaded = self._emit(f"load {element}, ptr {address}, align {_SIZES[element]}")
         if element == "i32":
             return self._emit(f"zext i32 {loaded} to i64"), INT
-        return loaded, FLOAT if element == "double" else INT
+        return loaded, INT
 
     def _store_entry(self, address: str, element: str, value: Value) -> None:
-        operand = self._convert(value, FLOAT if element == "double" else INT)
+        operand = self._convert(value, self._float if element == "double" else INT)
         if element == "i32":
             operand = self._emit(f"trunc i64 {operand} to i32")
-        self._lines.append(f"store {element} {operand}, ptr {address}, align {_SIZES[element]}")
+        align = self._align if element == "double" else _SIZES[element]
+        self._lines.append(f"store {self._stored(element)} {operand}, ptr {address}, align {align}")
 
     # -- types --------------------------------------------------------------------------------------------------------
     def _convert(self, value: Value, native_type: NativeType) -> str:
@@ -90,9 +115,12 @@ class FunctionBuilder:
         ):
             return operand
         if native_type == QUAD:
-            scalar = self._convert(value, FLOAT)
-            first = self._emit(f"insertelement {QUAD.llvm} undef, double {scalar}, i64 0")
-            return self._emit(f"shufflevector {QUAD.llvm} {first}, {QUAD.llvm} undef, <4 x i32> zeroinitializer")
+            return self._broadcast(self._convert(value, FLOAT), 4)
+        if self._width > 1 and native_type == self._vector:
+            lanes = self._convert(value, self._float)
+            return self._pack([lanes, lanes, lanes])
+        if self._width > 1 and native_type == self._float:
+            return self._broadcast(self._convert(value, FLOAT), self._width)
         if source_type is INT and native_type is FLOAT:
             if operand.lstrip("-").isdigit():
                 return literal(float(operand))
@@ -103,8 +131,31 @@ class FunctionBuilder:
             return self._emit(f"uitofp i1 {operand} to double")
         raise TypeError(f"{self.function.name}: got a value of type {source_type}, expected {native_type}")
 
+    def _broadcast(self, scalar: str, n: int) -> str:
+        """Return a vector of n equal numbers."""
+        first = self._emit(f"insertelement <{n} x double> undef, double {scalar}, i64 0")
+        return self._emit(f"shufflevector <{n} x double> {first}, <{n} x double> undef, <{n} x i32> zeroinitializer")
+
+    def _pack(self, components: list[str]) -> str:
+        """Return a vector of space per lane from its components."""
+        vector = "undef"
+        for i, component in enumerate(components):
+            vector = self._emit(f"insertvalue {self._vector.llvm} {vector}, {self._float.llvm} {component}, {i}")
+        return vector
+
+    def _unpack(self, vector: str) -> list[str]:
+        """Return the components of a vector of space per lane."""
+        return [self._emit(f"extractvalue {self._vector.llvm} {vector}, {i}") for i in range(3)]
+
     def _to_bool(self, value: Value) -> str:
         operand, native_type = value
+        if self._width > 1 and native_type == self._float:
+            zero = self._convert(("0", INT), native_type)
+            operand = self._emit(f"fcmp une {native_type.llvm} {operand}, {zero}")
+            native_type = self._mask
+        if self._width > 1 and native_type == self._mask:
+            bits = self._emit(f"bitcast {native_type.llvm} {operand} to i{self._width}")
+            return self._emit(f"icmp ne i{self._width} {bits}, 0")
         if native_type is BOOL:
             return operand
         if native_type is FLOAT:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 
-def call_kernel(address: int, a: Any, b: Any, c: Any, d: Any, e: Any) -> None:
+def call_kernel(address: int, a: object, b: object, c: object, d: object, e: object) -> None:
     """Call the kernel at an address with five pointers."""
     raise NotImplementedError
 
 
-def address_of(array: Any) -> int:
+def address_of(array: object) -> int:
     """Return the address of an array."""
     raise NotImplementedError
 
@@ -43,12 +43,12 @@ def atan(x: float) -> float:
     raise NotImplementedError
 
 
-def load_quad(array: Any, i: int) -> Any:
+def load_quad(array: object, i: int) -> Any:
     """Load the vector of four entries from entry i on."""
     raise NotImplementedError
 
 
-def store_quad(array: Any, i: int, vector: Any) -> None:
+def store_quad(array: object, i: int, vector: object) -> None:
     """Store a vector of four to the entries from entry i on."""
     raise NotImplementedError
 
@@ -58,27 +58,27 @@ def make_quad(x: float, y: float, z: float) -> Any:
     raise NotImplementedError
 
 
-def lane(vector: Any, i: int) -> float:
+def lane(vector: object, i: int) -> float:
     """Return component i of a vector of four."""
     raise NotImplementedError
 
 
-def sum3(vector: Any) -> float:
+def sum3(vector: object) -> float:
     """Return the sum of the first three components of a vector of four."""
     raise NotImplementedError
 
 
-def cyclic(vector: Any) -> Any:
+def cyclic(vector: object) -> Any:
     """Return the vector (y, z, x, w) of a vector (x, y, z, w)."""
     raise NotImplementedError
 
 
-def store_release(array: Any, i: int, value: int) -> None:
+def store_release(array: object, i: int, value: int) -> None:
     """Store ``array[i] = value`` with release ordering."""
     raise NotImplementedError
 
 
-def load_acquire(array: Any, i: int) -> int:
+def load_acquire(array: object, i: int) -> int:
     """Load ``array[i]`` with acquire ordering."""
     raise NotImplementedError
 

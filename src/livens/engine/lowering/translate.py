@@ -14,7 +14,7 @@ from livens.engine.codegen.jit import has_symbol, target_is_x86
 from livens.engine.lowering.expressions import ExpressionTranslator
 from livens.engine.lowering.function import NativeFunction
 from livens.engine.lowering.function_builder import Value
-from livens.engine.lowering.types import BOOL, INT, QUAD, VOID
+from livens.engine.lowering.types import BOOL, INT, VOID
 
 _DECLARATIONS = """declare double @llvm.fabs.f64(double)
 declare double @llvm.sqrt.f64(double)
@@ -22,6 +22,10 @@ declare double @llvm.pow.f64(double, double)
 declare double @atan(double)
 declare i64 @llvm.smin.i64(i64, i64)
 declare i64 @llvm.smax.i64(i64, i64)
+"""
+_VECTOR_DECLARATIONS = """declare <{n} x double> @llvm.fabs.v{n}f64(<{n} x double>)
+declare <{n} x double> @llvm.sqrt.v{n}f64(<{n} x double>)
+declare <{n} x double> @llvm.fma.v{n}f64(<{n} x double>, <{n} x double>, <{n} x double>)
 """
 
 
@@ -36,10 +40,13 @@ def module_ir(functions: Iterable[NativeFunction]) -> str:
             if callee not in visited:
                 visited.add(callee)
                 queue.append(callee)
+    vectors = "".join(_VECTOR_DECLARATIONS.format(n=n) for n in {4, *(function.width for function in entries)} - {1})
     machine = "declare i32 @sched_yield()\n" if has_symbol("sched_yield") else ""
     machine += "declare void @llvm.x86.sse2.pause()\n" if target_is_x86() else ""
-    attributes = "attributes #0 = { nounwind }\nattributes #1 = { alwaysinline nounwind }\n!0 = !{}\n"
-    return _DECLARATIONS + machine + "".join(texts) + attributes
+    attributes = "attributes #0 = { nounwind }\nattributes #1 = { alwaysinline nounwind }\n"
+    # without stackrealign, vectors are spilled across cache lines
+    attributes += 'attributes #2 = { nounwind "stackrealign" "prefer-vector-width"="512" }\n!0 = !{}\n'
+    return _DECLARATIONS + vectors + machine + "".join(texts) + attributes
 
 
 class _FunctionTranslator(ExpressionTranslator):
@@ -47,10 +54,12 @@ class _FunctionTranslator(ExpressionTranslator):
 
     def to_ir(self, exported: bool) -> str:
         signature, tree = self.function.types, self.function.tree
-        self._result = signature.get("return", VOID)
+        self._result = self._own_type(signature.get("return", VOID))
         arguments = []
         for argument in tree.args.args:
             native_type = signature[argument.arg]
+            if not exported:  # floats given from outside are the same in all lanes
+                native_type = self._own_type(native_type)
             llvm = "i8" if native_type is BOOL else native_type.llvm
             arguments.append(f"{llvm} %in.{argument.arg}")
             operand = f"%in.{argument.arg}"
@@ -65,7 +74,9 @@ class _FunctionTranslator(ExpressionTranslator):
         linkage = "" if exported else "internal "
         result = "zeroext i1" if self._result is BOOL else self._result.llvm
         body = "\n".join(["entry:", *self._stack, *self._lines])
-        attributes = "#1" if QUAD in signature.values() else "#0"  # vectors stay in registers
+        attributes = (
+            "#1" if self._vector in map(self._own_type, signature.values()) else self._plain_attributes
+        )  # vectors stay in registers
         head = f'define {linkage}{result} @"{self.function.name}"({", ".join(arguments)}) {attributes}'
         return f"{head} {{\n{body}\n}}\n"
 

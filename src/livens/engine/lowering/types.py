@@ -28,6 +28,26 @@ class NativeType(NamedTuple):
 
 INT, FLOAT, BOOL, VOID = NativeType("i64"), NativeType("double"), NativeType("i1"), NativeType("void")
 QUAD = NativeType("<4 x double>")
+
+
+@functools.cache
+def lanes_type(width: int) -> NativeType:
+    """Return the type of one number per lane."""
+    return NativeType(f"<{width} x double>")
+
+
+@functools.cache
+def lanes_vector_type(width: int) -> NativeType:
+    """Return the type of a vector of space per lane: three components, each with one number per lane."""
+    return NativeType("{ " + ", ".join([f"<{width} x double>"] * 3) + " }")
+
+
+@functools.cache
+def mask_type(width: int) -> NativeType:
+    """Return the type of one truth value per lane."""
+    return NativeType(f"<{width} x i1>")
+
+
 _SCALARS = {int: INT, float: FLOAT, bool: BOOL, type(None): VOID}
 
 
@@ -44,7 +64,7 @@ def type_of(annotation: Any) -> NativeType:
 
 
 @functools.cache
-def signature_of(annotated: Any) -> Mapping[str, NativeType]:
+def signature_of(annotated: object) -> Mapping[str, NativeType]:
     """Return the types of the arguments of a function, or of the fields of a struct."""
     hints = get_type_hints(annotated, include_extras=True)
     return {name: type_of(hint) for name, hint in hints.items() if get_origin(hint) is not ClassVar}

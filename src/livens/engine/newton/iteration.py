@@ -31,6 +31,10 @@ HISTORY = 5
 #: Largest residual, relative to outdated round-off bounds, that may still be round-off. Larger residuals are not
 #: converged, whatever the updated bounds are: near a difference quotient 0/0 the bounds are wide.
 STALE_BOUND_FACTOR = 16.0
+#: Number of equal steps between evaluations of the round-off bounds; residuals above their bound also trigger one.
+BOUND_REFRESH_INTERVAL = 64
+#: Growth of the unknowns of a group in one step above which the step is ill-conditioned.
+MAX_GROUP_GROWTH = 4.0
 #: Indices into `Workspace.counters`: Newton iterations of the step, last-step flag, completed steps of the chunk.
 N_ITERATIONS, IS_LAST_STEP, N_STEPS = 0, 1, 2
 
@@ -99,6 +103,27 @@ class Workspace(Struct):
         for name, value in (*derived.items(), ("scratch", np.zeros(3 * n + 2 * n_state + self.estimate.size))):
             object.__setattr__(self, name, value)
         super().__post_init__()
+
+
+@lowered
+def has_outgrown_group(
+    x: F64Array, x_last: F64Array, x_last_but_one: F64Array, group_sizes: I64Array, n_groups: int
+) -> bool:
+    """Return True if the unknowns of a group are much larger than those of the last two steps.
+
+    Multipliers grow as ``1 / d`` at a distance d from a singular position. Their product with the round-off of the
+    constraints is an error of the energy.
+    """
+    start = 0
+    for k in range(n_groups):
+        largest, largest_last = 0.0, 0.0
+        for i in range(start, start + group_sizes[k]):
+            largest = max(largest, abs(x[i]))
+            largest_last = max(largest_last, max(abs(x_last[i]), abs(x_last_but_one[i])))
+        if largest_last > 0.0 and largest > MAX_GROUP_GROWTH * largest_last:
+            return True
+        start += group_sizes[k]
+    return False
 
 
 # -- the residual test ------------------------------------------------------------------------------------------------

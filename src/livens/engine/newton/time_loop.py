@@ -9,8 +9,10 @@ import numpy as np
 from livens.engine.lowering.function import compile_unit, lowered
 from livens.engine.lowering.intrinsics import bits_to_float, call_kernel, f64_pointer, float_to_bits
 from livens.engine.lowering.types import F64Array
+from livens.engine.newton.adaptive_step import adaptive_step
 from livens.engine.newton.convergence import CONVERGED, END_REACHED, MAX_NEWTON_ITERATIONS
 from livens.engine.newton.iteration import (
+    BOUND_REFRESH_INTERVAL,
     HISTORY,
     IS_LAST_STEP,
     N_ITERATIONS,
@@ -20,7 +22,7 @@ from livens.engine.newton.iteration import (
     newton_solve,
     solve_step,
 )
-from livens.engine.newton.step_size_control import BOUND_REFRESH_INTERVAL, StepSizeController, adaptive_step
+from livens.engine.newton.step_size_control import StepSizeController
 
 
 class StepPolicy(NamedTuple):
@@ -65,8 +67,6 @@ def advance(
             w,
             policy.t_end,
             policy.land_on_end,
-            policy.stop_entry,
-            policy.stop_value,
             done,
             n_steps,
             repivot_after,
@@ -155,25 +155,19 @@ def _advance_adaptive(
     w: Workspace,
     t_end: float,
     land_on_end: bool,
-    stop_entry: int,
-    stop_value: float,
     done: int,
     n_steps: int,
     repivot_after: int,
 ) -> int:
     """Take adaptive steps; return a status code."""
-    nz = w.n_state
     for s in range(done, n_steps):
         w.counters[N_STEPS] = s
         status = adaptive_step(kernels, t_end, land_on_end, control, controller_state, w, s, repivot_after)
         w.newton_iterations[s] = w.counters[N_ITERATIONS]
         if status != CONVERGED:
             return status
-        z_next = w.Z + (s + 1) * nz
         if kernels.external_force:
-            _eval_external_force(kernels, z_next, w.c)
-        if stop_entry >= 0 and z_next[stop_entry] > stop_value:
-            return END_REACHED
+            _eval_external_force(kernels, w.Z + (s + 1) * w.n_state, w.c)
         if w.counters[IS_LAST_STEP]:
             w.counters[N_STEPS] = s + 1
             return END_REACHED

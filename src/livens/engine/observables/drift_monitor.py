@@ -27,7 +27,7 @@ def maxima_count(n_momenta: int) -> int:
 
 
 @lowered
-def _accumulate_row(
+def accumulate_row(
     row: F64Array,
     net_work: float,
     initial_row: F64Array,
@@ -37,7 +37,7 @@ def _accumulate_row(
     n_momenta: int,
     reference_energy: F64Array,
 ) -> None:
-    """Update the monitor with one row."""
+    """Update the monitor with one row; conditions are selections, so that the function is valid in lanes."""
     energy = row[ENERGY] - net_work
     drift, magnitude = abs(energy - initial_row[ENERGY]), abs(row[MAGNITUDE])
     _nanmax_into(maxima, MAX_DRIFT, drift)
@@ -45,8 +45,10 @@ def _accumulate_row(
     last_energy[0] = energy
     for i in range(3):
         _nanmax_into(maxima, MAX_MAGNITUDE + i, abs(row[MAGNITUDE + i]))
-    if drift <= 0.5 * magnitude and reference_energy[0] < magnitude < np.inf:
-        reference_energy[0] = magnitude
+    is_trusted = 1.0 if drift <= 0.5 * magnitude else 0.0
+    is_trusted = is_trusted if magnitude < np.inf else 0.0
+    is_trusted = is_trusted if reference_energy[0] < magnitude else 0.0
+    reference_energy[0] = magnitude if is_trusted > 0.0 else reference_energy[0]
     column = MOMENTA
     for i in range(n_momenta):
         change2, norm2 = 0.0, 0.0
@@ -60,8 +62,8 @@ def _accumulate_row(
 
 @lowered
 def _nanmax_into(maxima: F64Array, i: int, value: float) -> None:
-    if not value <= maxima[i] and maxima[i] == maxima[i]:
-        maxima[i] = value
+    larger = maxima[i] if value <= maxima[i] else value
+    maxima[i] = larger if maxima[i] == maxima[i] else maxima[i]
 
 
 @lowered
@@ -78,7 +80,7 @@ def _accumulate_rows(
     reference_energy: F64Array,
 ) -> None:
     for s in range(n_rows):
-        _accumulate_row(
+        accumulate_row(
             table + s * columns,
             net_work[s],
             initial_row,
@@ -151,7 +153,7 @@ def accumulate_states_native(
             for i in range(width):
                 initial_row[i] = row[i]
             last_energy[0] = row[ENERGY] - net_work
-        _accumulate_row(row, net_work, initial_row, last_energy, maxima, momentum_sizes, n_momenta, reference_energy)
+        accumulate_row(row, net_work, initial_row, last_energy, maxima, momentum_sizes, n_momenta, reference_energy)
 
 
 def accumulate_states(

@@ -18,13 +18,13 @@ from livens.engine.newton.convergence import (
     NEEDS_REPIVOT,
     REPIVOT_AFTER,
 )
+from livens.engine.newton.error_estimate import argmax_scaled_error
 from livens.engine.newton.iteration import HISTORY, Workspace
 from livens.engine.newton.markowitz import SingularMatrixError
 from livens.engine.newton.step_size_control import (
     FIXED_STEP,
     NOT_ESTIMATED,
     StepSizeController,
-    argmax_scaled_error,
     on_accept,
     on_reject,
 )
@@ -39,13 +39,14 @@ from livens.engine.stepper import (
     StepperOptions,
     WorkspaceManager,
     chunk_from_workspace,
+    error_failure,
     truncate_at_nonfinite,
 )
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
 
-#: Maximum number of compiled pivot orders of a step. Steps that are hard for another reason, such as simultaneous
+#: Maximum number of pivot orders of a run. Steps that are hard for another reason, such as simultaneous
 #: sticking of many contacts, would require a new order each; the reference solver takes these steps.
 _MAX_PIVOT_ORDERS = 8
 
@@ -66,6 +67,7 @@ class FusedStepper(Stepper):
             WorkspaceManager(k, compiled.flat_equations.block_size_array, estimate_size, compiled.workspace_pool),
         )
         self.order = order
+        self._used_orders = {order}
 
     @classmethod
     def create(cls, compiled: CompiledStep, k: np.ndarray, options: StepperOptions) -> FusedStepper:
@@ -192,11 +194,11 @@ class FusedStepper(Stepper):
         has_embedded_estimate = control.atol.size > 0 and control.doubling_order == 0
         solver = self._compiled.reference_solver
         if has_embedded_estimate or solver.take_step(w.X[done + HISTORY - 1], w, done) is not None:
-            on_reject(control, controller_state, h, False, 0.0)
+            on_reject(control, controller_state.view(np.float64), h, False, 0.0)
             return False
         is_last = h >= policy.t_end - w.t[done]
         w.t[done + 1] = policy.t_end if is_last else w.t[done] + h
-        on_accept(control, controller_state, h, NOT_ESTIMATED, is_last)
+        on_accept(control, controller_state.view(np.float64), h, NOT_ESTIMATED, is_last)
         self.statistics.fallback_steps += 1
         return True
 
@@ -207,9 +209,11 @@ class FusedStepper(Stepper):
             order = self._compiled.pivot_order_for(x, w.Z[done], w.c)
         except SingularMatrixError:
             return False
-        if order in tried_orders or not self._compiled.can_compile(order, _MAX_PIVOT_ORDERS):
+        # counted by run: a run takes the same steps whatever other runs of the model have compiled
+        if order in tried_orders or len(self._used_orders | {order}) > _MAX_PIVOT_ORDERS:
             return False
         tried_orders.add(order)
+        self._used_orders.add(order)
         self.order = order
         self.statistics.repivots += 1
         self.statistics.compile_s += time.perf_counter() - t_start
@@ -221,12 +225,7 @@ class FusedStepper(Stepper):
         if status == ERROR_TOO_LARGE:
             error = self._compiled.error_estimate("fused")
             assert error is not None
-            name = error.names[argmax_scaled_error(self._control, w.estimate, h)]
-            reason = (
-                f"no step of at least {h:.3g} succeeded: its equations are solved, but the estimated error of "
-                f"{name} exceeds the tolerance"
-            )
-            return StepFailure(0.0, 0.0, name, reason, h)
+            return error_failure(error.names[argmax_scaled_error(self._control, w.estimate, h)], h)
         reason = f"no step of at least {h:.3g} succeeded: its equations could not be solved"
         solver = self._compiled.reference_solver
         return solver.describe_failure(w.X[done + HISTORY], w.Z[done], w.c, w.newton_update, reason)

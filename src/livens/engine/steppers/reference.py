@@ -58,18 +58,23 @@ class ReferenceSolver:
     # -- equations ----------------------------------------------------------------------------------------------------
     def residual(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the residual at x."""
-        return np.asarray(self.equations.residual_function(x, z, c).full().ravel())
+        return np.asarray(
+            self.equations.residual_function(x, z, self.equations.complete_inputs(x, z, c)).full().ravel()
+        )
 
     def inv_roundoff_after(self, x: np.ndarray, z: np.ndarray, c: np.ndarray, dx: np.ndarray) -> np.ndarray:
         """Return the reciprocal round-off bounds of the residual at x after the Newton update dx."""
-        return np.asarray(self._inv_roundoff(x, z, c, dx).full().ravel())
+        inputs = self.equations.complete_inputs(x, z, c)
+        return np.asarray(self._inv_roundoff(x, z, inputs, dx).full().ravel())
 
     def linearize(
         self, x: np.ndarray, z: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]:
         """Return residual, Jacobian as (values, rows, columns), and the map from its solution to an increment."""
         e = self.equations
-        residual, jacobian, *update_matrix = (value.full().ravel() for value in e.newton_function(x, z, c))
+        residual, jacobian, *update_matrix = (
+            value.full().ravel() for value in e.newton_function(x, z, e.complete_inputs(x, z, c))
+        )
 
         def to_increment(solution: np.ndarray) -> np.ndarray:
             if not update_matrix:

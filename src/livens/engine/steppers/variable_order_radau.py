@@ -67,11 +67,7 @@ class VariableOrderRadauStepper(Stepper):
         self._step_of_stages, self._pivot_order_for = step_of_stages, pivot_order_for
         self._steppers: dict[int, FusedStepper] = {}
         self._n = compiled.size // MAX_STAGES
-        # variables of higher index require at least three stages
-        self._min_stages = INITIAL_STAGES if max(_descriptor_model(compiled).pencil.indices) > 1 else Radau.stages[0]
-        self._max_stages = max(
-            INITIAL_STAGES, *(s for s in Radau.stages if self._work_per_step(s) <= _MAX_OPERATIONS), self._min_stages
-        )
+        self._min_stages, self._max_stages = compiled.cached("range of stages", self._range_of_stages)
 
     # -- stepper protocol ---------------------------------------------------------------------------------------------
     def close(self) -> None:
@@ -263,6 +259,12 @@ class VariableOrderRadauStepper(Stepper):
         controller_state["norm"], controller_state["equal"] = errors[best], 0.0
         controller_state["size"] = min(h * min(step_ratios[best], self._control.max_growth), self._control.h_max)
         return changed
+
+    def _range_of_stages(self) -> tuple[int, int]:
+        """Return the smallest and largest number of stages; variables of higher index require at least three."""
+        smallest = INITIAL_STAGES if max(_descriptor_model(self._compiled).pencil.indices) > 1 else Radau.stages[0]
+        affordable = [s for s in Radau.stages if self._work_per_step(s) <= _MAX_OPERATIONS]
+        return smallest, max(INITIAL_STAGES, smallest, *affordable)
 
     def _step_ratio(self, s: int, error: float) -> float:
         """Return the admissible ratio of step sizes with s stages, given the scaled error of the last size."""

@@ -41,6 +41,7 @@ class LoopArgs(NamedTuple):
     min_norm: float  # lower limit of the norm of the state
     h_max: float
     h_min: float
+    max_defect: float  # largest change of the rates at the end of a step, times the step size and relative to the state
 
 
 #: Lines of LLVM IR above which a lower optimization level saves a fifth of the compile time, at equal speed.
@@ -98,12 +99,15 @@ class _TaylorStepWriter:
     # -- step size ----------------------------------------------------------------------------------------------------
     def _norm(self, k: int) -> str:
         """Return the max norm of coefficient k over the variables with error control."""
+        widths, series = self.writer.widths, self.writer.series
+        return self._max_norm([(widths[g][0], v) for g in self._norm_groups for v in series[g][k] or ()])
+
+    def _max_norm(self, vectors: list[tuple[int, str]]) -> str:
+        """Return the largest absolute value of all entries of vectors of some widths."""
         t, by_width = self.text, dict[int, str]()
-        for g in self._norm_groups:
-            w = self.writer.widths[g][0]
-            for v in self.writer.series[g][k] or ():
-                a = t.call("fabs", w, v)
-                by_width[w] = a if w not in by_width else t.fmax(w, by_width[w], a)
+        for w, v in vectors:
+            a = t.call("fabs", w, v)
+            by_width[w] = a if w not in by_width else t.fmax(w, by_width[w], a)
         out = None
         for w, v in by_width.items():
             while w > 1:
@@ -180,6 +184,61 @@ class _TaylorStepWriter:
         upper, lower = join(strands[3], p1, strands[2]), join(strands[1], p1, strands[0])
         return t.op("fmul", w, join(upper, p2, lower) or t.zero(w), p1)
 
+    def _polynomial_rate(self, g: int, c: int, h: str) -> str:
+        """Return ``sum k c_k h^(k-1)`` by four interleaved Horner schemes in h^4."""
+        t, w = self.text, self.writer.widths[g][0]
+        p1 = t.broadcast(h, w)
+        p2 = t.op("fmul", w, p1, p1)
+        p4 = t.op("fmul", w, p2, p2)
+        strands = []
+        for start in range(1, 5):
+            v = t.zero(w)
+            for k in reversed(range(start, self.order + 1, 4)):
+                chunks = self.writer.series[g][k]
+                term = t.zero(w) if chunks is None else t.op("fmul", w, chunks[c], t.splat_constant(float(k), w))
+                v = t.fma(w, v, p4, term)
+            strands.append(v)
+        return t.fma(w, t.fma(w, strands[3], p1, strands[2]), p2, t.fma(w, strands[1], p1, strands[0]))
+
+    # -- rejection of steps -------------------------------------------------------------------------------------------
+    @property
+    def backup_size(self) -> int:
+        """Size of ``%B``: predicted rates, last state and its compensation, time and its compensation, step size."""
+        return 3 * len(self.slots) + 3
+
+    def defect(self) -> str:
+        """Return the largest difference of the rates and those that the last series predicts, times the step size.
+
+        It is relative to the state. A series does not contain what its first point does not show, such as a pulse at a
+        later time: the rates at the end of the step then differ from the predicted ones.
+        """
+        t, slots, differences = self.text, len(self.slots), list[tuple[int, str]]()
+        for g, c, slot in self._vectors:
+            if g in self._norm_groups:
+                w, rates = self.writer.widths[g][0], self.writer.series[g][1]
+                predicted = t.emit_new(f"load {t.type(w)}, ptr {t.address('%B', slot)}, align 8")
+                differences.append((w, t.op("fsub", w, t.zero(w) if rates is None else rates[c], predicted)))
+        h = t.emit_new(f"load double, ptr {t.address('%B', 3 * slots + 2)}, align 8")
+        size = t.fmax(1, self._norm(0), t.load(1, "%P", _ARG_INDEX["min_norm"]))
+        return t.op("fdiv", 1, t.op("fmul", 1, h, self._max_norm(differences)), size)
+
+    def back_up(self, time: str, time_low: str, h: str) -> None:
+        """Store time and step size in ``%B``."""
+        for i, value in enumerate((time, time_low, h)):
+            self.text.store(1, value, "%B", 3 * len(self.slots) + i)
+
+    def restore(self) -> str:
+        """Restore state and time of the last step in ``%W``; return its size."""
+        t, slots = self.text, len(self.slots)
+        offsets = [(w, offset + slot) for w, slot in self._slot_vectors() for offset in (0, slots)]
+        for w, offset in [*offsets, (1, 2 * slots), (1, 2 * slots + 1)]:
+            value = t.emit_new(f"load {t.type(w)}, ptr {t.address('%B', slots + offset)}, align 8")
+            t.store(w, value, "%W", offset)
+        return t.emit_new(f"load double, ptr {t.address('%B', 3 * slots + 2)}, align 8")
+
+    def _slot_vectors(self) -> list[tuple[int, int]]:
+        return [(self.writer.widths[g][0], slot) for g, _, slot in self._vectors]
+
     def advance(self, h: str) -> None:
         """Store the state at the end of the step as a compensated sum in ``%W``, ``%Z`` and ``%M``."""
         t, slots = self.text, len(self.slots)
@@ -190,6 +249,10 @@ class _TaylorStepWriter:
             compensation = t.emit_new(f"load {t.type(w)}, ptr {t.address('%W', slots + slot)}, align 8")
             change = t.op("fadd", w, self._polynomial_increment(g, c, h), compensation)
             x_next, error = self.two_sum(w, x, change)
+            if g in self._norm_groups:
+                t.store(w, self._polynomial_rate(g, c, h), "%B", slot)
+            t.store(w, x, "%B", slots + slot)
+            t.store(w, compensation, "%B", 2 * slots + slot)
             for value, pointer, offset in ((x_next, "%W", slot), (error, "%W", slots + slot), (error, "%memory", slot)):
                 t.store(w, value, pointer, offset)
             for lane in range(min(w, len(self.writer.groups[g]) - c * w)):
@@ -223,6 +286,8 @@ def _cubic(function: np.ufunc, begin: float) -> tuple[float, ...]:
 def _emit_loop(step: _TaylorStepWriter) -> str:
     """Return ``i64 advance(W, K, P, Z, T, M, first, most)``: at most `most` steps; the status is stored in W.
 
+    An adaptive step is repeated with half its size if its series does not predict the rates at its end.
+
     W contains the state, its compensation, the time, its compensation, and the status. The coefficients at the last
     state are computed as well: its velocities are among them.
     """
@@ -241,9 +306,17 @@ def _emit_loop(step: _TaylorStepWriter) -> str:
     )
     time = t.emit_new(f"select i1 {is_fixed}, double {grid_time}, double {accumulated_time}")
     step.coefficients("%W", time)
+    too_large = t.emit_new(f"fcmp ogt double {step.defect()}, {t.load(1, '%P', _ARG_INDEX['max_defect'])}")
+    is_adaptive = t.emit_new(f"xor i1 {is_fixed}, true")
+    rejected = t.emit_new(f"and i1 %predicted, {t.emit_new(f'and i1 {is_adaptive}, {too_large}')}")
+    t.lines += [f"br i1 {rejected}, label %reject, label %accept", "reject:"]
+    half = t.emit_new(f"fmul double {step.restore()}, {t.splat_constant(0.5, 1)}")
+    t.lines += ["%less = sub i64 %n, 1", "br label %loop", "accept:"]
     step.store_velocities()
     natural_h = step.size()
     h_max = t.load(1, "%P", _ARG_INDEX["h_max"])
+    limited = t.emit_new(f"fcmp olt double %limit, {h_max}")
+    h_max = t.emit_new(f"select i1 {limited}, double %limit, double {h_max}")
     too_long = t.emit_new(f"fcmp ogt double {natural_h}, {h_max}")
     natural_h = t.emit_new(f"select i1 {too_long}, double {h_max}, double {natural_h}")
     remaining = t.op("fsub", 1, t.op("fsub", 1, t_end, time), time_low)
@@ -267,6 +340,7 @@ def _emit_loop(step: _TaylorStepWriter) -> str:
     status = t.emit_new(f"select i1 {has_room}, i64 {end_status}, i64 {CONVERGED:d}")
     t.lines += [f"br i1 {take}, label %take, label %end", "take:"]
     step.advance(h)
+    step.back_up(time, time_low, h)
     t_next, t_compensation = step.two_sum(1, time, t.op("fadd", 1, h, time_low))
     no_compensation = t.emit_new(f"or i1 {is_last}, {is_fixed}")
     t_next = t.emit_new(f"select i1 {is_last}, double {t_end}, double {t_next}")
@@ -282,11 +356,17 @@ def _emit_loop(step: _TaylorStepWriter) -> str:
     ending = (
         f"end:\n%status = sitofp i64 {status} to double\n%status_at = getelementptr double, ptr %W, i64 {2 * slots + 2}"
     )
+    no_limit = t.splat_constant(math.inf, 1)
+    t.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
     body, declared = "\n".join(t.lines), "\n".join(sorted(t.declared))
     return (
         f"{declared}\ndefine i64 @advance({_pointers('WKPZTM')}, i64 %first, i64 %most) #0 {{\n"
-        f"entry:\n%S = alloca double, i64 {max(1, step.writer.spill_size)}, align 64\nbr label %loop\n"
-        f"loop:\n%n = phi i64 [0, %entry], [%more, %take]\n{body}\n{ending}\n"
+        f"entry:\n%S = alloca double, i64 {max(1, step.writer.spill_size)}, align 64\n"
+        f"%B = alloca double, i64 {step.backup_size}, align 64\n"
+        f"call void @llvm.memset.p0.i64(ptr %B, i8 0, i64 {8 * step.backup_size}, i1 false)\nbr label %loop\n"
+        f"loop:\n%n = phi i64 [0, %entry], [%more, %take], [%less, %reject]\n"
+        f"%predicted = phi i1 [false, %entry], [true, %take], [false, %reject]\n"
+        f"%limit = phi double [{no_limit}, %entry], [{no_limit}, %take], [{half}, %reject]\n{body}\n{ending}\n"
         f"store double %status, ptr %status_at, align 8\nret i64 %n\n}}\n{_ATTRIBUTES}"
     )
 

@@ -106,14 +106,14 @@ class Recurrences:
         t = self.text
         if all(self.series[self.position[n][0]][k] is None for n in names):
             return None
-        lanes = []
-        for n in names:
-            g, lane = self.position[n]
-            coefficient, width = self.series[g][k], self.widths[g][0]
-            lanes.append(
-                (t.zero(1), 1, 0) if coefficient is None else (coefficient[lane // width], width, lane % width)
-            )
+        lanes = [self.lane_of(n, k) for n in names]
         return [t.gather_lanes(lanes[i : i + w]) for i in range(0, len(lanes), w)]
+
+    def lane_of(self, n: int, k: int) -> tuple[str, int, int]:
+        """Return the location of coefficient k of an operation: vector, its width, and lane."""
+        g, lane = self.position[n]
+        coefficient, width = self.series[g][k], self.widths[g][0]
+        return (self.text.zero(1), 1, 0) if coefficient is None else (coefficient[lane // width], width, lane % width)
 
     def operand(self, g: int, slot: int) -> CoefficientSeries:
         """Return the operands of a group in one argument slot."""

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _POINTER, _INT64 = ctypes.c_void_p, ctypes.c_int64
 _LAND_ON_END = LoopArgs._fields.index("land_on_end")
+#: Largest defect of a step relative to its tolerance, and smallest defect that rejects a step.
+_TOLERATED_DEFECT, _MIN_DEFECT = 1e3, 1e-10
 _log2_step_ratio = functools.lru_cache(maxsize=64)(log2_step_ratio)
 
 
@@ -196,7 +198,7 @@ class TaylorStepper(Stepper):
 
     def _loop_args(self, policy: StepPolicy) -> LoopArgs:
         if not policy.adaptive:
-            return LoopArgs(policy.h, policy.t_origin, np.inf, 0.0, 0.0, 1.0, np.inf, 0.0)
+            return LoopArgs(policy.h, policy.t_origin, np.inf, 0.0, 0.0, 1.0, np.inf, 0.0, np.inf)
         assert self._step_control is not None
         control = self._step_control
         return LoopArgs(
@@ -208,6 +210,7 @@ class TaylorStepper(Stepper):
             control.min_norm,
             control.h_max,
             control.h_min,
+            max(_TOLERATED_DEFECT * control.tolerance, _MIN_DEFECT),
         )
 
 

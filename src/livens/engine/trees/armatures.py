@@ -27,18 +27,18 @@ SERIES_LIMIT = 0.05
 def _angle_ratio(tau: float) -> float:
     """Return ``atan(tau)/tau``."""
     s = tau * tau
+    ratio = 1.0 - s * (1 / 3 - s * (1 / 5 - s * (1 / 7 - s * (1 / 9 - s * (1 / 11 - s * (1 / 13))))))
     if abs(tau) > SERIES_LIMIT:
-        return atan(tau) / tau
-    return 1.0 - s * (1 / 3 - s * (1 / 5 - s * (1 / 7 - s * (1 / 9 - s * (1 / 11 - s * (1 / 13))))))
+        ratio = atan(tau) / tau if abs(tau) > SERIES_LIMIT else ratio  # tested by lane
+    return ratio
 
 
 @lowered
 def _angle_ratio_slope(tau: float, ratio: float) -> float:
     """Return the derivative of ``atan(tau)/tau``."""
     s = tau * tau
-    if abs(tau) > SERIES_LIMIT:
-        return (1.0 / (1.0 + s) - ratio) / tau
-    return -2.0 * tau * (1 / 3 - s * (2 / 5 - s * (3 / 7 - s * (4 / 9 - s * (5 / 11 - s * (6 / 13))))))
+    series = -2.0 * tau * (1 / 3 - s * (2 / 5 - s * (3 / 7 - s * (4 / 9 - s * (5 / 11 - s * (6 / 13))))))
+    return (1.0 / (1.0 + s) - ratio) / tau if abs(tau) > SERIES_LIMIT else series
 
 
 @lowered

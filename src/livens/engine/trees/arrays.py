@@ -14,14 +14,13 @@ from livens.engine.trees import records as r
 from livens.engine.trees.closure_kernels import ClosureKernels, closure_kernels
 from livens.engine.trees.force_kernels import force_kernels
 from livens.engine.trees.law_kernels import law_kernels
-from livens.engine.trees.output import JOINT_FLOATS, JOINT_INTS, OutputArrays
-from livens.models.director_bodies import inertia_function
+from livens.engine.trees.output import JOINT_FLOATS, JOINT_INTS, OutputArrays, joint_rates
+from livens.models.director_bodies import DirectorBodyDofs, inertia_function
 from livens.models.system import System
 from livens.multibody.spanning_tree import BodyForce, SpanningTree, TreeJoint, joint_type_name
 from livens.schemes.discretization.rigid_body_equations import BODY_ANGULAR_MOMENTA
 from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
 from livens.schemes.energy_momentum.base import EnergyMomentum
-from livens.schemes.gradients import DiscreteGradient
 
 if TYPE_CHECKING:
     from livens.expressions.state_layout import Layout
@@ -31,11 +30,15 @@ _CARRIAGES: dict[str, tuple[tuple[int, int], ...]] = {
     "cylindrical": ((r.PRISMATIC, 2),),
     "planar": ((r.PRISMATIC, 0), (r.PRISMATIC, 1)),
     "universal": ((r.REVOLUTE, 0),),
+    "screw": ((r.PRISMATIC, 2),),
 }
 _JOINT_TYPES = dict(
     free=r.FREE, revolute=r.REVOLUTE, prismatic=r.PRISMATIC, spherical=r.SPHERICAL, fixed=r.FIXED,
-    scalar=r.PRISMATIC, cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE,
+    scalar=r.PRISMATIC, cylindrical=r.REVOLUTE, planar=r.REVOLUTE, universal=r.REVOLUTE, screw=r.REVOLUTE,
 )  # fmt: skip
+
+#: Kernels of a force: forces or wrenches with their derivatives, and work.
+Kernels = tuple[NativeCode, NativeCode]
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,9 @@ class TreeModel:
         self._drivers = {armature.rotor: armature.body for armature in tree.armatures}
         node_of_body = {node.model_body: i for i, node in enumerate(self._nodes) if node.model_body >= 0}
         n = len(self._nodes)
-        force_scheme = scheme.force_scheme()
-        assert isinstance(force_scheme, EnergyMomentum)
-        self._set_laws(force_scheme.gradient.inner, node_of_body)
-        self._force_codes = [
-            force_kernels(scheme, system.element_types[force.element_index], self._local_dofs(force))
-            for force in tree.forces
-        ]
+        self._scheme = scheme
+        self._set_laws(node_of_body)
+        self._codes, self._force_codes = self.kernels()
         force_sizes = [2 + len(system.element_parameters[force.element_index]) for force in tree.forces]
         sizes = [r.N_UNKNOWNS[node.joint_type] for node in self._nodes]
         closures = self._closure_arrays(scheme, node_of_body, sum(sizes))
@@ -76,6 +75,7 @@ class TreeModel:
             tails.append(last)
         spin_starts = np.cumsum([0, *(frame.n_rot for frame in system.frames)])[:-1].tolist()
         self.arrays = r.TreeArrays(
+            dimension=2 if any(frame.dimension == 2 for frame in system.frames) else 3,
             n_bodies=n,
             n_driven=n - len(tree.armatures),
             n_unknowns=sum(sizes) + tree.n_multipliers,
@@ -93,6 +93,7 @@ class TreeModel:
                 [node_of_body.get(self._drivers.get(node.model_body, -1), -1) for node in self._nodes], dtype=np.int64
             ),
             records=aligned_zeros((n + 1) * r.STRIDE),
+            newton=aligned_zeros(8),
             law_of_body=self._law_of_node,
             law_sign=self._law_sign,
             law_ptr=self._law_ptr,
@@ -127,7 +128,7 @@ class TreeModel:
         unknown = n_joint_unknowns
         for row, closure in zip(ints, closures, strict=True):
             dofs = {dof: i for i, dof in enumerate(system.element_dofs[closure.element_index])}
-            coordinates = ([*system.frames[body].coordinates, *[-1] * 11][:12] for body in closure.bodies)
+            coordinates = (spatial_coordinates(system.frames[body]) for body in closure.bodies)
             local_dofs = tuple(tuple(dofs.get(i, -1) for i in of_body) for of_body in coordinates)
             code = closure_kernels(scheme, system.element_types[closure.element_index], local_dofs, closure.rows)
             self._closure_codes.append(code)
@@ -142,14 +143,16 @@ class TreeModel:
                 code.step.address,
                 code.work.address,
                 code.residuals.address,
-                code.n_position_rows,
+                code.n_position_residuals,
+                code.n_velocity_residuals,
             )
             row[r.C_PATH :] = len(paths), len(path)
             paths += path
             bodies += [node_of_body[body] for body in closure.bodies]
             entries += [entry for pair in code.coupled for entry in pair]
             unknown, column = unknown + m, column + n_coupled + m
-            n_data = pose + 16 * n + -(-max(code.n_outputs, 8) // 4) * 4
+            n_residuals = code.n_position_residuals + code.n_velocity_residuals
+            n_data = pose + 16 * n + -(-max(code.n_outputs, n_residuals + 1, 8) // 4) * 4
             n_inputs += 2 + len(system.element_parameters[closure.element_index])
         active = self._path_to_roots(bodies)
         return dict(
@@ -163,7 +166,7 @@ class TreeModel:
             n_active=len(active),
             active=np.array(active, dtype=np.int64),
             closure_paths=np.array(paths, dtype=np.int64),
-            schur=aligned_zeros(column * (column + 1) + 1),
+            schur=aligned_zeros(column * (column + 2) + 1),
         )
 
     def _path_to_roots(self, nodes: list[int]) -> list[int]:
@@ -175,7 +178,17 @@ class TreeModel:
                 node = self._nodes[node].parent
         return sorted(path)
 
-    def _set_laws(self, gradient: DiscreteGradient, node_of_body: dict[int, int]) -> None:
+    def kernels(self, width: int = 1) -> tuple[list[Kernels], list[Kernels]]:
+        """Return the kernels of force laws and of forces on single bodies, for a number of lanes."""
+        types, force_scheme = self.system.element_types, self._scheme.force_scheme()
+        assert isinstance(force_scheme, EnergyMomentum)
+        gradient = force_scheme.gradient.inner
+        return [law_kernels(types[law.element_index], gradient, width) for law in self._laws], [
+            force_kernels(self._scheme, types[force.element_index], self._local_dofs(force), width)
+            for force in self.tree.forces
+        ]
+
+    def _set_laws(self, node_of_body: dict[int, int]) -> None:
         """Group the force laws by the node on whose coordinate they act."""
         by_node: dict[int, list[int]] = {}
         for i, law in enumerate(self.tree.laws):
@@ -190,15 +203,11 @@ class TreeModel:
         self._law_sign = np.array([-1.0 if node.tree_joint.is_reversed else 1.0 for node in self._nodes])
         for index, node in enumerate(by_node):
             self._law_of_node[node] = index
-        types = self.system.element_types
-        self._codes: list[tuple[NativeCode, NativeCode]] = [
-            law_kernels(types[law.element_index], gradient) for law in self._laws
-        ]
         self._law_sizes = [2 + len(self.system.element_parameters[law.element_index]) for law in self._laws]
 
     def _local_dofs(self, force: BodyForce) -> tuple[int, ...]:
         """Return the coordinates of a force element within those of its body."""
-        coordinates = self.system.frames[force.body].coordinates
+        coordinates = spatial_coordinates(self.system.frames[force.body])
         return tuple(coordinates.index(i) for i in self.system.element_dofs[force.element_index])
 
     # -- parameters --------------------------------------------------------------------------------------------------
@@ -210,15 +219,27 @@ class TreeModel:
         return system.model_parameters.unpack(values[:n_shared]) | parameters.unpack(values[n_shared:])
 
     def _geometry(self, tree_joint: TreeJoint, k: np.ndarray) -> dict[str, np.ndarray]:
-        """Return joint positions X, Y and axes A, B (columns) on the first and on the second body."""
-        assert tree_joint.joint is not None
+        """Return joint positions X, Y and axes A, B (columns) on the first and on the second body, in space.
+
+        The third axis is the normal of a plane, or the sliding axis of a prismatic joint in the plane.
+        """
+        if tree_joint.joint is None:
+            return dict(X=np.zeros(3), Y=np.zeros(3), A=np.eye(3), B=np.eye(3))
         geometry = {name: np.array(value, dtype=float) for name, value in tree_joint.joint.parameters.items()}
         for name, value in self._named(tree_joint.element_index, k).items():
             if name in geometry:
                 geometry[name] = np.array(value, dtype=float)
             elif name[:-1] in ("X", "Y") and name[-1] in "123":
                 geometry[name[0]][int(name[1]) - 1] = value
-        return geometry
+        if len(geometry["X"]) == 3:
+            return geometry
+        columns = [i - 1 for i in _axis_numbers(tree_joint)]
+        for name in ("A", "B"):
+            axes = np.eye(3)
+            axes[:2, :2] = geometry[name]
+            geometry[name] = np.empty((3, 3))
+            geometry[name][:, columns] = axes
+        return geometry | {name: np.append(geometry[name], 0.0) for name in ("X", "Y")}
 
     def set_parameters(self, k: np.ndarray) -> None:
         """Set masses, inertias, geometry and the parameters of force laws."""
@@ -238,15 +259,17 @@ class TreeModel:
                     record[r.AXIS_A] = record[r.AXIS_B] = record[r.A1 + 1] = record[r.A2 + 2] = 1.0
                     _set_matrix(record, r.RELATIVE, np.eye(3))
                     continue
-                E = np.array(euler, dtype=float)
-                J = np.trace(E) * np.eye(3) - E
+                E, n = np.zeros((3, 3)), frame.dimension
+                E[:n, :n] = euler
+                J, inverse = np.trace(E) * np.eye(3) - E, np.zeros((3, 3))
+                inverse[3 - frame.n_rot :, 3 - frame.n_rot :] = np.linalg.inv(J[3 - frame.n_rot :, 3 - frame.n_rot :])
                 _set_matrix(record, r.J, J)
-                _set_matrix(record, r.J_INV, np.linalg.inv(J))
+                _set_matrix(record, r.J_INV, inverse)
                 weight = self.tree.weights.get(node.model_body)
                 if weight is not None:
                     named = self._named(weight, k)
-                    record[r.WEIGHT : r.WEIGHT + 3] = named["mass"] * named["gravity"]
-            if node.tree_joint.joint is not None:
+                    record[r.WEIGHT : r.WEIGHT + n] = named["mass"] * named["gravity"]
+            if node.joint_type not in (r.FREE, r.ROTOR) and not node.tree_joint.is_scalar:
                 self._set_geometry(record, node, self._geometry(node.tree_joint, k))
         law_records = self.arrays.law_records.reshape(-1, r.LAW_STRIDE)
         for index, i in enumerate(self._law_nodes):
@@ -328,11 +351,13 @@ class TreeModel:
             has_carriage = not is_prismatic and carriage >= 0 and self._nodes[carriage].model_body == r.CARRIAGE
             slide_law = law if is_prismatic else int(self._law_of_node[carriage]) if has_carriage else -1
             start = system.element_constraints[tree_joint.element_index].start
-            locked, orthogonal = joint_type.locked_translations, joint_type.orthogonal_axes
+            numbers = _axis_numbers(tree_joint)
+            locked = [numbers[i - 1] for i in joint_type.locked_translations]
+            orthogonal = [numbers[i - 1] for pair in joint_type.orthogonal_axes for i in pair]
             head = [*ends, child, 0 if tree_joint.is_reversed else 1, start, -1 if is_prismatic else law, slide_law]
-            ints[j, :9] = [*head, len(locked), len(orthogonal)]
+            ints[j, :9] = [*head, len(locked), len(orthogonal) // 2]
             ints[j, 9 : 9 + len(locked)] = locked
-            ints[j, 12 : 12 + 2 * len(orthogonal)] = [i for pair in orthogonal for i in pair]
+            ints[j, 12 : 12 + len(orthogonal)] = orthogonal
         return OutputArrays(
             n_state=layout.size,
             q=layout["q"].start,
@@ -342,7 +367,7 @@ class TreeModel:
             multipliers=layout["multipliers"].start,
             n_multipliers=system.m,
             spins=layout[BODY_ANGULAR_MOMENTA].start,
-            dofs=np.array([[*frame.coordinates, *[-1] * 11][:12] for frame in system.frames], dtype=np.int64).ravel(),
+            dofs=np.array([spatial_coordinates(frame) for frame in system.frames], dtype=np.int64).ravel(),
             n_joints=len(jointed),
             joint_ints=ints.ravel(),
             joint_floats=aligned_zeros(max(1, len(jointed)) * JOINT_FLOATS),
@@ -370,8 +395,10 @@ class TreeModel:
         o, spin_ptr, n_rows = self.output, self.arrays.spin_ptr, len(Z)
         states = np.empty((n_rows, self.arrays.n_real, r.COMPACT))
         states[:, :, :12], states[:, :, 12:15] = self._poses(Z, o.q), self._poses(Z, o.p, 0.0)[:, :, :3]
-        spins = Z[:, o.spins + np.maximum(spin_ptr, 0)[:, None] + np.arange(3)]
-        states[:, :, 15:] = np.where(spin_ptr[:, None] >= 0, spins, 0.0)
+        first = 15 if self.arrays.dimension == 3 else 17
+        spins = Z[:, o.spins + np.maximum(spin_ptr, 0)[:, None] + np.arange(18 - first)]
+        states[:, :, 15:first] = 0.0
+        states[:, :, first:] = np.where(spin_ptr[:, None] >= 0, spins, 0.0)
         return states.reshape(n_rows, -1)
 
     def _poses(self, Z: np.ndarray, start: int, diagonal: float = 1.0) -> np.ndarray:
@@ -379,53 +406,26 @@ class TreeModel:
         dofs = self.output.dofs.reshape(-1, 12)
         values = Z[:, start + np.maximum(dofs, 0)]
         values[:, dofs < 0] = 0.0
-        scalar = np.flatnonzero(self.arrays.spin_ptr < 0)
-        values[:, scalar[:, None], [3, 7, 11]] = diagonal
+        fixed_bodies, fixed_entries = np.nonzero(dofs[:, [3, 7, 11]] < 0)
+        values[:, fixed_bodies, 3 + 4 * fixed_entries] = diagonal
         return np.asarray(values)
 
     def initial_unknowns(self, z: np.ndarray) -> np.ndarray:
-        """Return the rates of all joints for the velocities of a full state."""
-        t, o, records = self.arrays, self.output, self._records
-        n = t.n_bodies
-        q, rates = self._poses(z[None, :], o.q)[0], self._poses(z[None, :], o.v, 0.0)[0]
-        phi, D, v, V = q[:, :3], q[:, 3:].reshape(-1, 3, 3), rates[:, :3], rates[:, 3:].reshape(-1, 3, 3)
-        omega = np.cross(D, V).sum(axis=1) / 2
-        x = np.zeros(t.n_unknowns)
-        x[t.n_joint_unknowns :] = z[o.multipliers + o.closure_constraints]
-        poses = {n: (np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))}
-        for i, node in enumerate(self._nodes):
-            start, record, body = int(t.unknown_ptr[i]), records[i], node.model_body
-            parent_phi, parent_D, parent_v, parent_omega = poses[int(t.parent[i])]
-            end = self._nodes[int(t.tail[i])].model_body
-            axis = record[r.AXIS_A : r.AXIS_A + 3] @ parent_D
-            lever = record[r.X : r.X + 3] @ parent_D
-            if body < 0:
-                tail_lever = records[int(t.tail[i]), r.Y : r.Y + 3] @ D[end]
-                point, velocity = phi[end] + tail_lever, v[end] + _cross(omega[end], tail_lever)
-            else:
-                own_lever = record[r.Y : r.Y + 3] @ D[body]
-                point, velocity = phi[body] + own_lever, v[body] + _cross(omega[body], own_lever)
-            gap = point - parent_phi - lever
-            relative = velocity - parent_v - _cross(parent_omega, lever + gap)
-            if node.joint_type == r.FREE:
-                x[start : start + 3], x[start + 3 : start + 6] = v[body], omega[body]
-            elif node.joint_type == r.SPHERICAL:
-                x[start : start + 3] = omega[body]
-            elif node.joint_type == r.PRISMATIC:
-                x[start] = axis @ relative
-            elif node.joint_type == r.REVOLUTE:
-                if self._nodes[i].model_body == r.CROSS:
-                    x[start] = axis @ (omega[end] - parent_omega)
-                else:
-                    x[start] = (record[r.AXIS_B : r.AXIS_B + 3] @ D[body]) @ (omega[body] - parent_omega)
-            if body >= 0:
-                poses[i] = phi[body], D[body], v[body], omega[body]
-            else:
-                slide = axis * (axis @ gap) if node.joint_type == r.PRISMATIC else np.zeros(3)
-                spin = axis * x[start] if node.joint_type == r.REVOLUTE else np.zeros(3)
-                at = parent_phi + lever + slide
-                poses[i] = at, parent_D, parent_v + _cross(parent_omega, lever + slide), parent_omega + spin
+        """Return the rates of all joints for the velocities of a full state, and the multipliers of closures."""
+        x = np.zeros(self.arrays.n_unknowns)
+        joint_rates(self.arrays, self.output, np.ascontiguousarray(z, dtype=float), self.compact_state(z), x)
         return x
+
+
+def spatial_coordinates(frame: DirectorBodyDofs) -> list[int]:
+    """Return the indices of centre and directors of a body in space; -1 if it does not have the coordinate."""
+    parts = [list(part) for part in (frame.position, *frame.directors)]
+    return [i for part in [*parts, *[[]] * 3][:4] for i in [*part, *[-1] * 3][:3]]
+
+
+def _axis_numbers(tree_joint: TreeJoint) -> tuple[int, int, int]:
+    """Return the number of each joint axis in space: the third one is the rotation axis or the sliding axis."""
+    return (3, 1, 2) if tree_joint.dimension == 2 and joint_type_name(tree_joint) == "prismatic" else (1, 2, 3)
 
 
 def _nodes(tree: SpanningTree) -> list[_Node]:
@@ -449,10 +449,3 @@ def _set_matrix(record: np.ndarray, offset: int, matrix: np.ndarray) -> None:
     """Store a 3x3 matrix as three columns of four entries."""
     for j in range(3):
         record[offset + 4 * j : offset + 4 * j + 3] = matrix[:, j]
-
-
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the cross product of two vectors, in a tenth of the time of `numpy.cross`."""
-    a0, a1, a2 = a.tolist()
-    b0, b1, b2 = b.tolist()
-    return np.array([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0])

@@ -27,7 +27,9 @@ class ClosureKernels:
     #: other body that is opposite, or -1.
     coupled: tuple[tuple[int, int], ...]
     n_outputs: int
-    n_position_rows: int
+    #: Numbers of constraint residuals, redundant constraints included, on position and on velocity level.
+    n_position_residuals: int
+    n_velocity_residuals: int
 
 
 @functools.lru_cache(maxsize=256)
@@ -37,8 +39,8 @@ def closure_kernels(
     """Return the kernels of an element type; `local_dofs` are the indices of each body's coordinates, -1 if unused.
 
     Arguments of the step are ``ups`` and ``alpha`` of each body and the multipliers, then centres and rotation
-    matrices. Outputs are, of each body, the wrench and its own 6x6 block, then the constraints `rows`, the derivatives
-    of all wrenches by the multipliers times 4/h^2, and the derivatives of coupled wrench entries and of constraints.
+    matrices. The first outputs are the wrench of each body and its own 6x6 block, then the constraints `rows`. The
+    derivatives of all wrenches by the multipliers times 4/h^2 follow, and those of coupled entries and of constraints.
     """
     n_bodies, m = len(local_dofs), len(rows)
     x, z, c = ca.SX.sym("x", 8 * n_bodies + m), ca.SX.sym("z", 16 * n_bodies), ca.SX.sym("c", 2 + model.k.numel())
@@ -106,12 +108,11 @@ def closure_kernels(
     velocities = collected([body.velocities for body in bodies])
     symbols, values = ca.vertcat(model.q, model.v, model.t, model.k), ca.vertcat(q, velocities, t, k)
     n_position = model.n_position_constraints
-    g = model.g[:n_position]
+    g = model.g[:n_position] if n_position else ca.SX(0, 1)
     at_velocity = ca.jtimes(g, model.q, model.v) + ca.jacobian(g, model.t) if n_position else ca.SX(0, 1)
     if model.velocity_constraints is not None:
         at_velocity = ca.vertcat(at_velocity, model.velocity_constraints.a)
-    position_rows = [row for row in rows if row < n_position]
-    residuals = ca.substitute(ca.vertcat(_select(g, position_rows), _select(at_velocity, rows)), symbols, values)
+    residuals = ca.substitute(ca.vertcat(g, at_velocity), symbols, values)
     return ClosureKernels(
         compile_function_kernel(ca.Function("closure", [x, z, c], [outputs]), "closure"),
         compile_function_kernel(ca.Function("work", [x, z, c], [works]), "work"),
@@ -120,7 +121,8 @@ def closure_kernels(
         ),
         tuple((_padded_entry(i), _padded_entry(partner)) for i, partner in coupled),
         int(outputs.numel()),
-        len(position_rows),
+        n_position,
+        int(at_velocity.numel()),
     )
 
 

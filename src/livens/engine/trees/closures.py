@@ -39,6 +39,7 @@ from livens.engine.trees.records import (
     C_ROWS,
     C_STEP,
     C_UNKNOWN,
+    C_VELOCITIES,
     C_WORK,
     CLOSURE_INTS,
     DELTA,
@@ -205,11 +206,14 @@ def _solve_dense(S: F64Array, n: int, x: F64Array) -> None:
 
 
 @lowered
-def correct_closures(t: TreeArrays) -> None:
+def correct_closures(t: TreeArrays) -> float:
     """Solve for the corrections of closures, and add their wrenches to the loads of the bodies.
 
     The variations in the records are those of the tree without the corrections of closures; those with them follow by
     `load_body` and `correct_body` of all bodies.
+
+    Return the largest displacement that a single corrected wrench causes at its closure. Near singular positions large
+    corrections of multipliers compensate each other, and the correction of the motion does not show them.
     """
     n = t.n_columns
     rhs = t.schur + n * n
@@ -238,11 +242,21 @@ def correct_closures(t: TreeArrays) -> None:
             _project(t, t.schur + number, n, -1.0)
             if column < closure[C_COUPLED]:
                 t.schur[n * number + number] += 1.0
+    responses = rhs + n
+    for i in range(n):
+        responses[i] = abs(t.schur[n * i + i])
     _solve_dense(t.schur, n, rhs)
+    largest = 0.0
     for j in range(t.n_closures):
         closure = t.closures + j * CLOSURE_INTS
         for column in range(closure[C_COUPLED] + closure[C_MULTIPLIERS]):
-            _add_column(t, closure, column, rhs[closure[C_COLUMN] + column])
+            number = closure[C_COLUMN] + column
+            _add_column(t, closure, column, rhs[number])
+            response = responses[number]
+            if column < closure[C_COUPLED]:
+                response = abs(response - 1.0)
+            largest = max(largest, abs(rhs[number]) * response)
+    return largest
 
 
 @lowered
@@ -291,5 +305,5 @@ def add_closure_residuals(t: TreeArrays, time: float, row: F64Array) -> None:
         out, n = _evaluate(t, closure, closure[C_RESIDUALS]), closure[C_POSITIONS]
         for i in range(n):
             row[2] = max(row[2], abs(out[i]))
-        for i in range(closure[C_MULTIPLIERS]):
+        for i in range(closure[C_VELOCITIES]):
             row[3] = max(row[3], abs(out[n + i]))

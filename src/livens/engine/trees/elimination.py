@@ -62,20 +62,16 @@ from livens.engine.trees.records import (
     TreeArrays,
 )
 from livens.engine.trees.vectors import (
-    add_hat_hat,
-    add_hat_matrix,
-    add_matrix,
-    add_matrix_hat,
     add_to,
     cross,
     dot,
     factor_lu,
+    hat_column,
+    hat_hat_column,
     inverse_tangent,
     mul,
-    mul_transposed,
     set_matrix,
     solve_lu,
-    subtract_outer,
 )
 
 
@@ -129,37 +125,46 @@ def _solve_three(b: F64Array, x: Quad) -> Quad:
 
 @lowered
 def eliminate_body(t: TreeArrays, i: int) -> None:
-    """Eliminate the unknowns of one joint, and add the reduced blocks and residuals to the parent."""
+    """Eliminate the unknowns of one joint, and add the reduced blocks and residuals to the parent.
+
+    The columns p, q, r and s of the blocks A11, A12, A21 and A22 are local: only those of the parent are stored.
+    """
     b, joint_type = t.records + i * STRIDE, t.joint_type[i]
     if joint_type == FREE:
         _fill_lu(b, joint_type)
         return
     a = t.records + t.parent[i] * STRIDE
     rp, moment, ym, y1 = load_quad(b, RP), load_quad(b, MO), load_quad(b, YM), load_quad(b, Y1)
-    add_matrix_hat(b + A12, b + A11, y1, 1.0)
-    add_matrix_hat(b + A22, b + A21, y1, 1.0)
-    add_hat_matrix(b + A21, -ym, b + A11)
-    add_hat_matrix(b + A22, -ym, b + A12)
-    add_hat_hat(b + A22, rp, y1, -1.0)
+    p0, p1, p2 = load_quad(b, A11), load_quad(b, A11 + 4), load_quad(b, A11 + 8)
+    r0, r1, r2 = load_quad(b, A21), load_quad(b, A21 + 4), load_quad(b, A21 + 8)
+    x, y, z = lane(y1, 0), lane(y1, 1), lane(y1, 2)
+    q0 = load_quad(b, A12) + hat_column(p1, p2, y, z)
+    q1 = load_quad(b, A12 + 4) + hat_column(p2, p0, z, x)
+    q2 = load_quad(b, A12 + 8) + hat_column(p0, p1, x, y)
+    d = dot(rp, y1)
+    s0 = load_quad(b, A22) + hat_column(r1, r2, y, z) - cross(ym, q0) - hat_hat_column(y1, rp, d, 0)
+    s1 = load_quad(b, A22 + 4) + hat_column(r2, r0, z, x) - cross(ym, q1) - hat_hat_column(y1, rp, d, 1)
+    s2 = load_quad(b, A22 + 8) + hat_column(r0, r1, x, y) - cross(ym, q2) - hat_hat_column(y1, rp, d, 2)
+    r0, r1, r2 = r0 - cross(ym, p0), r1 - cross(ym, p1), r2 - cross(ym, p2)
     c1 = load_quad(b, C1)
     c2 = load_quad(b, C2) - cross(ym, c1)
     if joint_type == SPHERICAL:
+        set_matrix(b + A22, s0, s1, s2)
         _fill_lu(b, joint_type)
         total = moment + c2
         store_quad(b, C2, total)
-        set_matrix(b + SAVED_A12, load_quad(b, A12), load_quad(b, A12 + 4), load_quad(b, A12 + 8))
-        c1 = c1 - mul(b + A12, _solve_three(b, total))
+        set_matrix(b + SAVED_A12, q0, q1, q2)
+        c1 = c1 - mul(b + SAVED_A12, _solve_three(b, total))
         c2 = -moment
+        set_matrix(b + U1, r0, r1, r2)  # used by the forward recursion
+        p0 = p0 - mul(b + SAVED_A12, _solve_three(b, r0))
+        p1 = p1 - mul(b + SAVED_A12, _solve_three(b, r1))
+        p2 = p2 - mul(b + SAVED_A12, _solve_three(b, r2))
         zero = make_quad(0.0, 0.0, 0.0)
-        for j in range(3):
-            column = load_quad(b, A21 + 4 * j)
-            store_quad(b, U1 + 4 * j, column)  # used by the forward recursion
-            add_to(b, A11 + 4 * j, -mul(b + A12, _solve_three(b, column)))
-        set_matrix(b + A12, zero, zero, zero)
-        set_matrix(b + A21, zero, zero, zero)
-        set_matrix(b + A22, zero, zero, zero)
+        q0, q1, q2, r0, r1, r2, s0, s1, s2 = zero, zero, zero, zero, zero, zero, zero, zero, zero
     elif joint_type in (REVOLUTE, PRISMATIC):
         n1, nm, stiffness = load_quad(b, N1), load_quad(b, NM), 0.0
+        nx, ny, nz = lane(n1, 0), lane(n1, 1), lane(n1, 2)
         law_row = make_quad(0.0, 0.0, 0.0)
         if t.law_of_body[i] >= 0:
             stiffness, law_row = -b[Q_TAU], -load_quad(b, Q_EPS)
@@ -171,17 +176,18 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
             else:
                 stiffness -= b[ARMATURE_TAU]
         if joint_type == REVOLUTE:
-            v1, v2 = mul(b + A12, n1), mul(b + A22, n1)
+            v1, v2 = q0 * nx + q1 * ny + q2 * nz, s0 * nx + s1 * ny + s2 * nz
             pivot = 1.0 / (dot(nm, v2) + stiffness)
-            u1 = mul_transposed(b + A21, nm) * pivot
-            u2 = (mul_transposed(b + A22, nm) + cross(n1, moment) + law_row) * pivot
+            u1 = make_quad(dot(r0, nm), dot(r1, nm), dot(r2, nm)) * pivot
+            u2 = (make_quad(dot(s0, nm), dot(s1, nm), dot(s2, nm)) + cross(n1, moment) + law_row) * pivot
             delta = -(b[ROW] + dot(nm, c2)) * pivot
         else:
-            v1, v2 = mul(b + A11, n1), mul(b + A21, n1) + cross(n1, rp)
+            v1, v2 = p0 * nx + p1 * ny + p2 * nz, r0 * nx + r1 * ny + r2 * nz + cross(n1, rp)
             pivot = 1.0 / (dot(nm, v1) + stiffness)
             w, alpha = cross(load_quad(b, N0), rp), load_quad(b, ALPHA)
-            u1 = mul_transposed(b + A11, nm) * pivot
-            u2 = (mul_transposed(b + A12, nm) + w + cross(alpha, w) + alpha * dot(alpha, w) + law_row) * pivot
+            u1 = make_quad(dot(p0, nm), dot(p1, nm), dot(p2, nm)) * pivot
+            u2 = make_quad(dot(q0, nm), dot(q1, nm), dot(q2, nm)) + w + cross(alpha, w) + alpha * dot(alpha, w)
+            u2 = (u2 + law_row) * pivot
             delta = -(b[ROW] + dot(nm, c1)) * pivot
         b[DELTA], b[PIVOT] = delta, pivot
         c1, c2 = c1 + v1 * delta, c2 + v2 * delta
@@ -189,21 +195,27 @@ def eliminate_body(t: TreeArrays, i: int) -> None:
         store_quad(b, U2, u2)
         store_quad(b, V1, v1)
         store_quad(b, V2, v2)
-        subtract_outer(b + A11, v1, u1)
-        subtract_outer(b + A12, v1, u2)
-        subtract_outer(b + A21, v2, u1)
-        subtract_outer(b + A22, v2, u2)
+        p0, p1, p2 = p0 - v1 * lane(u1, 0), p1 - v1 * lane(u1, 1), p2 - v1 * lane(u1, 2)
+        q0, q1, q2 = q0 - v1 * lane(u2, 0), q1 - v1 * lane(u2, 1), q2 - v1 * lane(u2, 2)
+        r0, r1, r2 = r0 - v2 * lane(u1, 0), r1 - v2 * lane(u1, 1), r2 - v2 * lane(u1, 2)
+        s0, s1, s2 = s0 - v2 * lane(u2, 0), s1 - v2 * lane(u2, 1), s2 - v2 * lane(u2, 2)
     if t.parent[i] < t.n_bodies:
         xm, x1 = load_quad(b, XM), load_quad(b, X1)
-        add_matrix_hat(b + A12, b + A11, x1, -1.0)
-        add_matrix_hat(b + A22, b + A21, x1, -1.0)
-        add_hat_matrix(b + A21, xm, b + A11)
-        add_hat_matrix(b + A22, xm, b + A12)
-        add_hat_hat(b + A22, rp, x1, 1.0)
-        add_matrix(a + A11, b + A11)
-        add_matrix(a + A12, b + A12)
-        add_matrix(a + A21, b + A21)
-        add_matrix(a + A22, b + A22)
+        x, y, z = lane(x1, 0), lane(x1, 1), lane(x1, 2)
+        d = dot(rp, x1)
+        q0, q1, q2 = q0 - hat_column(p1, p2, y, z), q1 - hat_column(p2, p0, z, x), q2 - hat_column(p0, p1, x, y)
+        add_to(a, A22, s0 - hat_column(r1, r2, y, z) + cross(xm, q0) + hat_hat_column(x1, rp, d, 0))
+        add_to(a, A22 + 4, s1 - hat_column(r2, r0, z, x) + cross(xm, q1) + hat_hat_column(x1, rp, d, 1))
+        add_to(a, A22 + 8, s2 - hat_column(r0, r1, x, y) + cross(xm, q2) + hat_hat_column(x1, rp, d, 2))
+        add_to(a, A11, p0)
+        add_to(a, A11 + 4, p1)
+        add_to(a, A11 + 8, p2)
+        add_to(a, A12, q0)
+        add_to(a, A12 + 4, q1)
+        add_to(a, A12 + 8, q2)
+        add_to(a, A21, r0 + cross(xm, p0))
+        add_to(a, A21 + 4, r1 + cross(xm, p1))
+        add_to(a, A21 + 8, r2 + cross(xm, p2))
         add_to(a, C1, c1)
         add_to(a, C2, c2 + cross(xm, c1))
 

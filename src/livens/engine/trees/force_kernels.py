@@ -42,7 +42,7 @@ class BodyMotion:
 
 @functools.lru_cache(maxsize=256)
 def force_kernels(
-    scheme: RigidBodyScheme, model: ElementType, local_dofs: tuple[int, ...]
+    scheme: RigidBodyScheme, model: ElementType, local_dofs: tuple[int, ...], width: int = 1
 ) -> tuple[NativeCode, NativeCode]:
     """Return the kernels of an element type on the given coordinates of a body: wrench with blocks, and work.
 
@@ -64,8 +64,10 @@ def force_kernels(
     q_end = body.q + h * body.rates
     potential = ca.substitute(model.V, ca.vertcat(model.q, model.t, model.k), ca.vertcat(q_end[dofs], t + h, k))
     return (
-        compile_function_kernel(ca.Function("force", [x, z, c], [ca.densify(wrench)]), "force"),
-        compile_function_kernel(ca.Function("work", [x, z, c], [ca.densify(ca.vertcat(work, potential))]), "work"),
+        compile_function_kernel(ca.Function("force", [x, z, c], [ca.densify(wrench)]), "force", width=width),
+        compile_function_kernel(
+            ca.Function("work", [x, z, c], [ca.densify(ca.vertcat(work, potential))]), "work", width=width
+        ),
     )
 
 

@@ -17,7 +17,7 @@ _N_ARGUMENTS = 10
 
 
 @functools.lru_cache(maxsize=256)
-def law_kernels(model: ElementType, gradient: DiscreteGradient) -> tuple[NativeCode, NativeCode]:
+def law_kernels(model: ElementType, gradient: DiscreteGradient, width: int = 1) -> tuple[NativeCode, NativeCode]:
     """Return the kernels of an element type: forces with derivatives, and work with the potential energy.
 
     The forces are those of `livens.schemes.energy_momentum.livens_em` on the invariants: the discrete gradient of the
@@ -55,6 +55,6 @@ def law_kernels(model: ElementType, gradient: DiscreteGradient) -> tuple[NativeC
     unused = ca.SX.sym("z", 0)
     work = ca.densify(ca.vertcat(supplied, dissipated, potential))
     return (
-        compile_function_kernel(ca.Function("law", [x, unused, c], [ca.densify(out)]), "law"),
-        compile_function_kernel(ca.Function("work", [x, unused, c], [work]), "work"),
+        compile_function_kernel(ca.Function("law", [x, unused, c], [ca.densify(out)]), "law", width=width),
+        compile_function_kernel(ca.Function("work", [x, unused, c], [work]), "work", width=width),
     )

@@ -28,6 +28,14 @@ class LazyStates:
         """Monitored quantities of these rows."""
         return self._monitor[self._numbers]
 
+    def extended(self, columns: np.ndarray) -> LazyStates:
+        """Return the states with further columns, one row of which belongs to each of the states of the chunk."""
+
+        def expand(numbers: np.ndarray) -> np.ndarray:
+            return np.hstack([self._expand(numbers), columns[numbers]])
+
+        return LazyStates(expand, self._numbers, self._n_state + columns.shape[1], self._monitor)
+
     def __len__(self) -> int:
         return len(self._numbers)
 

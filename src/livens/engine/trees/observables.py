@@ -11,12 +11,16 @@ from livens.engine.observables.drift_monitor import accumulate_rows
 from livens.engine.trees.lazy_states import LazyStates
 from livens.engine.trees.monitor import MONITOR_WIDTH, NET_WORK
 from livens.engine.trees.output import monitor_compact_states
+from livens.models.system import System
 
 if TYPE_CHECKING:
     from livens.engine.compiled_step import CompiledStep
 
-#: First column of the momenta that the tree tier evaluates.
-_MOMENTUM_COLUMNS = dict(linear_momentum=4, angular_momentum=7)
+#: Columns of the momenta that the tree tier evaluates, by the dimension of space.
+_MOMENTUM_COLUMNS: dict[int, dict[str, tuple[int, ...]]] = {
+    2: dict(linear_momentum=(4, 5), angular_momentum=(9,)),
+    3: dict(linear_momentum=(4, 5, 6), angular_momentum=(7, 8, 9)),
+}
 
 
 class TreeObservables:
@@ -24,15 +28,18 @@ class TreeObservables:
 
     def __init__(self, compiled: CompiledStep, momenta: Sequence[str]) -> None:
         self._compiled = compiled
-        columns = [_MOMENTUM_COLUMNS[name] + i for name in momenta for i in range(3)]
-        self._columns = np.array([0, 1, 2, 3, *columns])
-        self.width = len(self._columns)
-        self.momentum_sizes = np.full(len(momenta), 3, dtype=np.int64)
+        assert isinstance(compiled.model, System)
+        is_planar = any(frame.dimension == 2 for frame in compiled.model.frames)
+        columns = [_MOMENTUM_COLUMNS[2 if is_planar else 3][name] for name in momenta]
+        #: Monitored columns of `livens.engine.trees.monitor.monitor_state`.
+        self.columns = np.array([0, 1, 2, 3, *(i for entries in columns for i in entries)])
+        self.width = len(self.columns)
+        self.momentum_sizes = np.array([len(entries) for entries in columns], dtype=np.int64)
 
     @staticmethod
     def supports(momenta: Sequence[str]) -> bool:
         """Return True if the tree tier evaluates all these momenta."""
-        return all(name in _MOMENTUM_COLUMNS for name in momenta)
+        return all(name in _MOMENTUM_COLUMNS[3] for name in momenta)
 
     def _rows(self, t: np.ndarray, Z: np.ndarray | LazyStates, k: np.ndarray) -> np.ndarray:
         if isinstance(Z, LazyStates):
@@ -48,7 +55,7 @@ class TreeObservables:
 
     def __call__(self, t: np.ndarray, Z: np.ndarray | LazyStates, k: np.ndarray) -> np.ndarray:
         """Return one row of monitored quantities for each state."""
-        return self._rows(t, Z, k)[:, self._columns]
+        return self._rows(t, Z, k)[:, self.columns]
 
     def accumulate(
         self,
@@ -63,7 +70,7 @@ class TreeObservables:
     ) -> None:
         """Update the drift monitor, see `livens.engine.observables.drift_monitor.accumulate_states`."""
         rows = self._rows(t, Z, k)
-        table, net_work = np.ascontiguousarray(rows[:, self._columns]), np.ascontiguousarray(rows[:, NET_WORK])
+        table, net_work = np.ascontiguousarray(rows[:, self.columns]), np.ascontiguousarray(rows[:, NET_WORK])
         if is_start:
             initial_row[:] = table[0]
             last_energy[0] = table[0, 0] - net_work[0]

@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from livens.engine.lowering.function import compile_unit, lowered
-from livens.engine.lowering.intrinsics import load_quad, store_quad
+from livens.engine.lowering.intrinsics import lane, load_quad, make_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array, Quad, Struct
 from livens.engine.newton.iteration import HISTORY
+from livens.engine.newton.predictors import POLYNOMIAL_POINTS
+from livens.engine.newton.step_size_control import (
+    H_LAST,
+    MAX_SLOW_CHANGE,
+    NOT_ESTIMATED,
+    StepSizeController,
+    is_estimate_due,
+    next_attempt_size,
+    on_accept,
+)
 from livens.engine.trees.armatures import half_increment
 from livens.engine.trees.closures import add_closures, begin_closures, closure_potential
 from livens.engine.trees.elimination import transmit_wrench
@@ -19,23 +29,31 @@ from livens.engine.trees.records import (
     ARMATURE,
     ARMATURE_FORCE,
     COMPACT,
+    EPS,
+    FREE,
     J_INV,
     LAW_F,
     LAW_STRIDE,
     MASS,
     MO,
+    N0,
     NM,
+    NU,
     PHI,
     PI,
     PRISMATIC,
+    REVOLUTE,
     RP,
+    SPHERICAL,
     STRIDE,
+    UPS,
     F,
     G,
     J,
     P,
     R,
     TreeArrays,
+    Y,
 )
 from livens.engine.trees.residual import balance_body, begin_step, move_body
 from livens.engine.trees.time_loop import advance_tree, load_state, load_unknowns
@@ -62,7 +80,7 @@ class OutputArrays(Struct):
     multipliers: int
     n_multipliers: int
     spins: int
-    dofs: I64Array  # coordinates of each body, centre first, (n_real, 12)
+    dofs: I64Array  # coordinates of each body in space, centre first, (n_real, 12); -1 if it has none
     n_joints: int
     joint_ints: I64Array
     joint_floats: F64Array
@@ -128,7 +146,7 @@ def _joint_multipliers(t: TreeArrays, o: OutputArrays, j: int, h: float, lam: F6
             torque = torque - _armature_torque(joint, first, second, child) * scale
     n_locked, n_orthogonal = ints[N_LOCKED], ints[N_ORTHOGONAL]
     out = lam + ints[CONSTRAINT]
-    if n_locked == 3:
+    if n_locked == t.dimension:
         store_quad(joint, RHS, -force)
     else:
         for i in range(n_locked):
@@ -163,17 +181,21 @@ def _expand_bodies(t: TreeArrays, o: OutputArrays, z: F64Array) -> None:
                 z[o.q + dofs[0]], z[o.p + dofs[0]], z[o.v + dofs[0]] = b[PHI], b[P], b[P] / mass
                 continue
             spins, trace = z + (o.spins + t.spin_ptr[t.model_body[i]]), 0.5 * (b[J] + b[J + 5] + b[J + 10])
-            for j in range(3):
+            for j in range(t.dimension):
                 z[o.q + dofs[j]], z[o.p + dofs[j]], z[o.v + dofs[j]] = b[PHI + j], b[P + j], b[P + j] / mass
-                spins[j] = b[PI + j]
-            for d in range(3):
+            if t.dimension == 2:
+                spins[0] = b[PI + 2]
+            else:
+                for j in range(3):
+                    spins[j] = b[PI + j]
+            for d in range(t.dimension):
                 rate = cross(omega, load_quad(b, R + 4 * d))
                 momentum = rate * trace
                 for e in range(3):
                     momentum = momentum - cross(omega, load_quad(b, R + 4 * e)) * b[J + 4 * d + e]
                 store_quad(o.joint_floats, GRAM, rate)  # scratch: components by index
                 store_quad(o.joint_floats, GRAM + 4, momentum)
-                for j in range(3):
+                for j in range(t.dimension):
                     index = dofs[3 + 3 * d + j]
                     z[o.q + index] = b[R + 4 * d + j]
                     z[o.v + index], z[o.p + index] = o.joint_floats[GRAM + j], o.joint_floats[GRAM + 4 + j]
@@ -227,6 +249,37 @@ def expand_rows(
         _expand_bodies(t, o, z)
 
 
+@lowered
+def expand_state(t: TreeArrays, o: OutputArrays, state: F64Array, z: F64Array) -> None:
+    """Write coordinates, velocities and momenta of a compact state; the other parts of z are unchanged."""
+    load_state(t, state)
+    _expand_bodies(t, o, z)
+
+
+@lowered
+def expand_mean_velocities(t: TreeArrays, o: OutputArrays, state: F64Array, x: F64Array, h: float, z: F64Array) -> None:
+    """Write the mean velocities of a step from a compact state with the unknowns x to the full state z."""
+    load_state(t, state)
+    begin_step(t, h)
+    load_unknowns(t, x, 0.5 * h)
+    for i in range(t.n_bodies):
+        move_body(t, i)
+        if t.model_body[i] >= 0:
+            b, v = t.records + i * STRIDE, z + o.v
+            dofs = o.dofs + 12 * t.model_body[i]
+            if t.spin_ptr[t.model_body[i]] < 0:  # a body with one coordinate
+                v[dofs[0]] = b[P] / b[MASS]
+                continue
+            omega, middle = load_quad(b, ALPHA) * (2.0 / h), b[F]
+            for j in range(t.dimension):
+                v[dofs[j]] = 2.0 / h * b[UPS + j]
+            for d in range(t.dimension):
+                rate = cross(omega, midpoint(load_quad(b, R + 4 * d), load_quad(b, ALPHA), middle))
+                store_quad(o.joint_floats, GRAM, rate)  # scratch: components by index
+                for j in range(t.dimension):
+                    v[dofs[3 + 3 * d + j]] = o.joint_floats[GRAM + j]
+
+
 @dataclass(frozen=True, eq=False)
 class ChunkArrays(Struct):
     """Arrays of a chunk of steps, and full states before the first and after the last step."""
@@ -242,6 +295,85 @@ class ChunkArrays(Struct):
 
 
 @lowered
+def pack_state(t: TreeArrays, o: OutputArrays, z: F64Array, states: F64Array) -> None:
+    """Write the compact state of a full state."""
+    for i in range(t.n_real):
+        state, dofs = states + i * COMPACT, o.dofs + 12 * i
+        if t.spin_ptr[i] < 0 or t.dimension == 2:  # entries without coordinate are those of a body in the plane at rest
+            for j in range(COMPACT):
+                state[j] = 0.0
+            state[3], state[7], state[11] = 1.0, 1.0, 1.0
+            for j in range(12):
+                if dofs[j] >= 0:
+                    state[j] = z[o.q + dofs[j]]
+            for j in range(2):
+                if dofs[j] >= 0:
+                    state[12 + j] = z[o.p + dofs[j]]
+            if t.spin_ptr[i] >= 0:
+                state[17] = z[o.spins + t.spin_ptr[i]]
+        else:
+            for j in range(12):
+                state[j] = z[o.q + dofs[j]]
+            for j in range(3):
+                state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + t.spin_ptr[i] + j]
+
+
+@lowered
+def joint_rates(t: TreeArrays, o: OutputArrays, z: F64Array, state: F64Array, x: F64Array) -> None:
+    """Write the rates of all joints, and the multipliers of closures, of a full state with its compact state."""
+    load_state(t, state)
+    begin_step(t, 1.0)
+    ground = t.records + t.n_bodies * STRIDE
+    zero = make_quad(0.0, 0.0, 0.0)
+    store_quad(ground, EPS, zero)
+    store_quad(ground, NU, zero)
+    for i in range(t.n_bodies):
+        if t.model_body[i] >= 0:
+            b, dofs = t.records + i * STRIDE, o.dofs + 12 * t.model_body[i]
+            v, omega = zero, zero
+            if dofs[2] >= 0:
+                v = make_quad(z[o.v + dofs[0]], z[o.v + dofs[1]], z[o.v + dofs[2]])
+            elif dofs[1] >= 0:
+                v = make_quad(z[o.v + dofs[0]], z[o.v + dofs[1]], 0.0)
+            else:
+                v = make_quad(z[o.v + dofs[0]], 0.0, 0.0)
+            for d in range(3):
+                rates = dofs + (3 + 3 * d)
+                if rates[2] >= 0:
+                    rate = make_quad(z[o.v + rates[0]], z[o.v + rates[1]], z[o.v + rates[2]])
+                    omega = omega + cross(load_quad(b, R + 4 * d), rate) * 0.5
+                elif rates[1] >= 0:
+                    rate = make_quad(z[o.v + rates[0]], z[o.v + rates[1]], 0.0)
+                    omega = omega + cross(load_quad(b, R + 4 * d), rate) * 0.5
+            store_quad(b, NU, v)
+            store_quad(b, EPS, omega)
+    for i in range(t.n_bodies):
+        b, a, joint_type = t.records + i * STRIDE, t.records + t.parent[i] * STRIDE, t.joint_type[i]
+        end, y, axis = t.records + t.tail[i] * STRIDE, x + t.unknown_ptr[i], load_quad(b, N0)
+        v, omega, parent_omega = load_quad(end, NU), load_quad(end, EPS), load_quad(a, EPS)
+        if joint_type == FREE:
+            for j in range(3):
+                y[j], y[3 + j] = lane(v, j), lane(omega, j)
+        elif joint_type == SPHERICAL:
+            for j in range(3):
+                y[j] = lane(omega, j)
+        elif joint_type == PRISMATIC:
+            lever = mul(end + R, load_quad(end, Y))
+            distance = load_quad(end, PHI) + lever - load_quad(a, PHI)
+            y[0] = dot(axis, v + cross(omega, lever) - load_quad(a, NU) - cross(parent_omega, distance))
+        elif joint_type == REVOLUTE:
+            y[0] = dot(axis, omega - parent_omega)
+        if t.model_body[i] < 0:
+            spin = parent_omega
+            if joint_type == REVOLUTE:
+                spin = parent_omega + axis * y[0]
+            store_quad(b, NU, load_quad(a, NU) + cross(parent_omega, load_quad(b, PHI) - load_quad(a, PHI)))
+            store_quad(b, EPS, spin)
+    for i in range(o.n_closure_multipliers):
+        x[t.n_joint_unknowns + i] = z[o.multipliers + o.closure_constraints[i]]
+
+
+@lowered
 def advance_to_end(
     t: TreeArrays,
     o: OutputArrays,
@@ -254,17 +386,7 @@ def advance_to_end(
 ) -> int:
     """Take fixed steps from the full state `z_first` to `z_last`; return the number of completed steps."""
     z = w.z_first
-    for i in range(t.n_real):
-        state, dofs = w.states + i * COMPACT, o.dofs + 12 * i
-        if t.spin_ptr[i] < 0:  # a body with one coordinate
-            for j in range(COMPACT):
-                state[j] = 0.0
-            state[0], state[3], state[7], state[11], state[12] = z[o.q + dofs[0]], 1.0, 1.0, 1.0, z[o.p + dofs[0]]
-        else:
-            for j in range(12):
-                state[j] = z[o.q + dofs[j]]
-            for j in range(3):
-                state[12 + j], state[15 + j] = z[o.p + dofs[j]], z[o.spins + t.spin_ptr[i] + j]
+    pack_state(t, o, z, w.states)
     w.work[0], w.work[1] = z[o.supplied], z[o.supplied + 1]
     n_done = advance_tree(
         t, w.states, w.X, w.work, w.monitor, w.newton_iterations, h, t_origin, step0, 0, n_steps, n_history
@@ -273,6 +395,47 @@ def advance_to_end(
         w.last_step[0] = n_steps - 1
         expand_rows(t, o, w.states, w.X, w.work, h, t_origin, step0, w.last_step, 1, w.z_last)
     return n_done
+
+
+@lowered
+def advance_between_estimates(
+    t: TreeArrays,
+    states: F64Array,
+    X: F64Array,
+    work: F64Array,
+    monitor: F64Array,
+    newton_iterations: I64Array,
+    times: F64Array,
+    control: StepSizeController,
+    controller_state: F64Array,
+    t_end: float,
+    land_on_end: bool,
+    done: int,
+    n_steps: int,
+    n_history: int,
+) -> int:
+    """Take controlled steps until an error estimate is due, a step is not solved or the end is near.
+
+    Returns the number of the next step. ``times[s]`` is the start time of step s.
+    """
+    for s in range(done, n_steps):
+        if control.n_variables > 0 and is_estimate_due(control, controller_state):
+            return s
+        start, h_last = times[s], controller_state[H_LAST]
+        h = next_attempt_size(control, controller_state, start, t_end, land_on_end, True)
+        if h <= 0.0:
+            return s
+        n_known = 1
+        if abs(h - h_last) <= MAX_SLOW_CHANGE * h_last:
+            n_known = min(n_history + s, POLYNOMIAL_POINTS)
+        if advance_tree(t, states, X, work, monitor, newton_iterations, h, start, -s, s, s + 1, n_known) <= s:
+            return s
+        is_last = h >= t_end - start
+        on_accept(control, controller_state, h, NOT_ESTIMATED if control.n_variables > 0 else 0.0, is_last)
+        times[s + 1] = t_end if is_last else start + h
+        if is_last:
+            return s + 1
+    return n_steps
 
 
 @lowered
@@ -295,4 +458,7 @@ def monitor_compact_states(
         monitor_compact_state(t, states + i * n_state, times[i], rows + i * width)
 
 
-compile_unit(advance_tree, expand_rows, advance_to_end, monitor_compact_state, monitor_compact_states)
+compile_unit(
+    advance_tree, expand_rows, expand_state, advance_to_end, monitor_compact_state, monitor_compact_states,
+    expand_mean_velocities, advance_between_estimates, joint_rates,
+)  # fmt: skip

@@ -61,10 +61,10 @@ LAW_STRIDE = 56
 C_BODIES, C_BODY, C_COUPLED, C_ENTRY, C_MULTIPLIERS, C_UNKNOWN, C_COLUMN = range(7)
 #: Starts of inputs, motions, poses and outputs; of constraints, columns and rows among the outputs.
 C_INPUTS, C_MOTION, C_POSE, C_OUTPUTS, C_CONSTRAINTS, C_COLUMNS, C_ROWS = range(7, 14)
-#: Kernels of the step, of its work and of constraint residuals; number of residuals on position level.
-C_STEP, C_WORK, C_RESIDUALS, C_POSITIONS = range(14, 18)
+#: Kernels of the step, of its work and of constraint residuals; numbers of residuals on position and velocity level.
+C_STEP, C_WORK, C_RESIDUALS, C_POSITIONS, C_VELOCITIES = range(14, 19)
 #: Start and length, in `closure_paths`, of the bodies between the closure and the roots, in topological order.
-C_PATH, C_PATH_LENGTH, CLOSURE_INTS = range(18, 21)
+C_PATH, C_PATH_LENGTH, CLOSURE_INTS = range(19, 22)
 #: Outputs per body: wrench and own blocks.
 WRENCH_AND_BLOCKS = 56
 
@@ -74,8 +74,12 @@ COMPACT = 18
 
 @dataclass(frozen=True, eq=False)
 class TreeArrays(Struct):
-    """Tree of bodies in topological order; the ground is the record after the last body."""
+    """Tree of bodies in topological order; the ground is the record after the last body.
 
+    A mechanism in the plane moves in the plane of the first two axes of space, without force or momentum normal to it.
+    """
+
+    dimension: int
     n_bodies: int
     n_driven: int  # bodies without the rotors of armatures, which follow
     n_unknowns: int
@@ -91,6 +95,7 @@ class TreeArrays(Struct):
     spin_ptr: I64Array
     driver: I64Array  # body whose joint drives a rotor, or -1
     records: F64Array
+    newton: F64Array  # norms of the Newton iteration
     # force laws by joint
     law_of_body: I64Array  # index of the law record, or -1
     law_sign: F64Array  # -1 if the parent is the second body of the joint
@@ -121,4 +126,4 @@ class TreeArrays(Struct):
     closure_data: F64Array
     n_active: int
     active: I64Array  # bodies between closures and the roots, in topological order
-    schur: F64Array  # matrix of order n_columns, and right-hand side
+    schur: F64Array  # matrix of order n_columns, right-hand side, and diagonal of the matrix

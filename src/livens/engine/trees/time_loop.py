@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from livens.engine.lowering.function import lowered
-from livens.engine.lowering.intrinsics import load_quad, store_quad
+from livens.engine.lowering.intrinsics import load_quad, make_quad, store_quad
 from livens.engine.lowering.types import F64Array, I64Array
 from livens.engine.newton.iteration import HISTORY
 from livens.engine.newton.predictors import POLYNOMIAL_POINTS, extrapolate_polynomial
@@ -64,10 +64,17 @@ MAX_ITERATIONS = 25
 TOLERANCE = 1e-17
 #: Largest correction, relative to the largest unknown, that may be round-off if it does not decrease any more.
 ROUNDOFF_CORRECTION = 1e-9
-#: Constant of the quadratic convergence in the first iteration, of a tree and of one with closures, in 1/rad or 1/m.
-QUADRATIC_CONSTANT, CLOSURE_CONSTANT = 10.0, 1e5
+#: Constant of the quadratic convergence in the first iteration, in 1/rad or 1/m.
+QUADRATIC_CONSTANT = 10.0
 #: Correction above which Newton's method has failed, and largest correction of the damped iteration, in rad or m.
 DIVERGED_CORRECTION, MAX_DAMPED_CORRECTION = 1e6, 0.3
+#: Squared largest tangent of half an angle increment of a solution. The step equations have further roots near half a
+#: turn.
+MAX_SQUARED_TANGENT = 100.0
+#: Numbers of a Newton iteration in `TreeArrays.newton`: largest correction of a body, sum of the corrections, largest
+#: correction of the wrenches of closures, applied fraction, one plus the largest unknown, and in lanes the largest
+#: squared tangent of half an angle.
+CORRECTION, TOTAL, WRENCHES, PART, SCALE, TANGENT, N_NEWTON = range(7)
 
 
 @lowered
@@ -138,56 +145,92 @@ def _largest_unknown(t: TreeArrays) -> float:
 
 
 @lowered
-def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
-    """Solve one step by Newton's method with exact derivatives; return the number of iterations, or -1.
+def largest_squared_tangent(t: TreeArrays) -> float:
+    """Return the largest squared tangent of half the rotation angle of a joint or of a free body, at least one."""
+    largest = 1.0
+    for i in range(t.n_driven):
+        b, joint_type = t.records + i * STRIDE, t.joint_type[i]
+        if joint_type == REVOLUTE:
+            largest = max(largest, b[TAU] * b[TAU])
+        elif joint_type in (FREE, SPHERICAL):
+            largest = max(largest, 1.0 / b[F])
+    return largest
 
-    The iteration stops if the estimated error of the next iterate, quadratic in the correction, is at round-off.
-    """
-    hh, previous = 0.25 * h * h, 0.0
-    default = QUADRATIC_CONSTANT
+
+@lowered
+def evaluate_correction(t: TreeArrays, h: float) -> None:
+    """Evaluate the Newton correction with exact derivatives, and its norms."""
+    hh = 0.25 * h * h
+    for i in range(t.n_driven):
+        b = t.records + i * STRIDE
+        move_body(t, i)
+        balance_body(b, hh)
+        linearize_body(b)
+    add_wrenches_and_blocks(t)
+    add_closures(t, True)
+    for i in range(t.n_driven - 1, -1, -1):
+        transmit_wrench(t, i, h)
+        eliminate_body(t, i)
+    wrenches = 0.0
     if t.n_closures > 0:
-        default = CLOSURE_CONSTANT
-    for iteration in range(1, MAX_ITERATIONS + 1):
         for i in range(t.n_driven):
-            b = t.records + i * STRIDE
-            move_body(t, i)
-            balance_body(b, hh)
-            linearize_body(b)
-        add_wrenches_and_blocks(t)
-        add_closures(t, True)
+            correct_body(t, i, 1.0)
+        wrenches = correct_closures(t)
         for i in range(t.n_driven - 1, -1, -1):
-            transmit_wrench(t, i, h)
-            eliminate_body(t, i)
-        if t.n_closures > 0:
-            for i in range(t.n_driven):
-                correct_body(t, i, 1.0)
-            correct_closures(t)
-            for i in range(t.n_driven - 1, -1, -1):
-                load_body(t, i, 1.0)
-        correction, total = 0.0, 0.0
-        for i in range(t.n_driven):
-            change = correct_body(t, i, 1.0)
-            total += change
-            correction = max(correction, change)
-        if not total < DIVERGED_CORRECTION:  # also NaN
+            load_body(t, i, 1.0)
+    correction, total = 0.0, 0.0
+    for i in range(t.n_driven):
+        change = correct_body(t, i, 1.0)
+        total += change
+        correction = max(correction, change)
+    t.newton[CORRECTION], t.newton[TOTAL], t.newton[WRENCHES] = correction, total, wrenches
+
+
+@lowered
+def update_unknowns(t: TreeArrays, h: float) -> None:
+    """Update the unknowns by a fraction of the Newton correction, and evaluate their scale."""
+    apply_correction(t, t.newton[PART])
+    apply_multipliers(t, h, t.newton[PART])
+    t.newton[SCALE] = 1.0 + _largest_unknown(t)
+
+
+@lowered
+def tree_newton_decision(
+    correction: float, wrenches: float, scale: float, previous: float, previous_product: float, iteration: int
+) -> bool:
+    """Return True if the Newton iteration on a tree has converged with a full correction.
+
+    The iteration stops if the estimated error of the next iterate is at round-off. It is the product of the correction
+    and of its sum with the correction of the wrenches of closures, whose directions follow the motion.
+    """
+    # constant of the quadratic convergence from the last two corrections, where they converge
+    constant, product = QUADRATIC_CONSTANT, correction * (correction + wrenches)
+    if iteration > 1 and correction < 0.1 * previous:
+        constant = min(correction / previous_product, 10.0 * QUADRATIC_CONSTANT) + 1.0
+    if constant * product < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale:
+        return True
+    return iteration > 1 and correction < ROUNDOFF_CORRECTION * scale and correction > 0.1 * previous  # round-off
+
+
+@lowered
+def newton_solve_tree(t: TreeArrays, h: float, damped: bool) -> int:
+    """Solve one step by Newton's method with exact derivatives; return the number of iterations, or -1."""
+    newton, previous, previous_product = t.newton, 0.0, 1.0
+    for iteration in range(1, MAX_ITERATIONS + 1):
+        evaluate_correction(t, h)
+        correction, wrenches = newton[CORRECTION], newton[WRENCHES]
+        if not newton[TOTAL] < DIVERGED_CORRECTION:  # also NaN
             return -1
         part = 1.0
         if damped and correction > MAX_DAMPED_CORRECTION:
             part = MAX_DAMPED_CORRECTION / correction
-        apply_correction(t, part)
-        apply_multipliers(t, h, part)
-        # constant of the quadratic convergence from the last two corrections, where they converge
-        constant = default
-        if iteration > 1 and correction < 0.1 * previous:
-            constant = min(correction / (previous * previous), 10.0 * default) + 1.0
-        scale = 1.0 + _largest_unknown(t)
-        if part == 1.0 and (
-            constant * correction * correction < TOLERANCE * scale or correction < 10.0 * TOLERANCE * scale
+        newton[PART] = part
+        update_unknowns(t, h)
+        if part == 1.0 and tree_newton_decision(
+            correction, wrenches, newton[SCALE], previous, previous_product, iteration
         ):
-            return iteration
-        if iteration > 1 and correction < ROUNDOFF_CORRECTION * scale and correction > 0.1 * previous:
-            return iteration  # round-off
-        previous = correction
+            return iteration if largest_squared_tangent(t) < MAX_SQUARED_TANGENT else -1
+        previous, previous_product = correction, correction * (correction + wrenches)
     return -1
 
 
@@ -218,7 +261,9 @@ def finish_step(t: TreeArrays, h: float) -> None:
                     (d1 * (3.0 - dot(d1, d1)) - d0 * d01 - d2 * d12) * 0.5,
                     (d2 * (3.0 - dot(d2, d2)) - d0 * d02 - d1 * d12) * 0.5,
                 )
-                if joint_type == REVOLUTE:  # align the axes: rounding errors would accumulate
+                if t.dimension == 2:
+                    store_quad(b + R, 8, make_quad(0.0, 0.0, 1.0))
+                elif joint_type == REVOLUTE:  # align the axes: rounding errors would accumulate
                     if t.model_body[t.parent[i]] != CROSS:
                         axis_a = mul(a + R, load_quad(b, AXIS_A))
                         tilt = cross(mul(b + R, load_quad(b, AXIS_B)), axis_a)

@@ -50,46 +50,16 @@ def add_to(M: F64Array, i: int, x: Quad) -> None:
 
 
 @lowered
-def add_matrix_hat(A: F64Array, B: F64Array, v: Quad, sign: float) -> None:
-    """Add ``sign B v^`` to A."""
-    b0, b1, b2 = load_quad(B, 0), load_quad(B, 4), load_quad(B, 8)
-    w = v * sign
-    add_to(A, 0, b1 * lane(w, 2) - b2 * lane(w, 1))
-    add_to(A, 4, b2 * lane(w, 0) - b0 * lane(w, 2))
-    add_to(A, 8, b0 * lane(w, 1) - b1 * lane(w, 0))
+def hat_column(b1: Quad, b2: Quad, v1: float, v2: float) -> Quad:
+    """Return a column of ``B v^`` from the two other columns of B and entries of v, in cyclic order."""
+    return b1 * v2 - b2 * v1
 
 
 @lowered
-def add_hat_matrix(A: F64Array, v: Quad, B: F64Array) -> None:
-    """Add ``v^ B`` to A."""
-    add_to(A, 0, cross(v, load_quad(B, 0)))
-    add_to(A, 4, cross(v, load_quad(B, 4)))
-    add_to(A, 8, cross(v, load_quad(B, 8)))
-
-
-@lowered
-def add_hat_hat(A: F64Array, p: Quad, y: Quad, sign: float) -> None:
-    """Add ``sign p^ y^ = sign (y p^T - (p.y) I)`` to A."""
-    d, w = sign * dot(p, y), y * sign
-    add_to(A, 0, w * lane(p, 0) - make_quad(d, 0.0, 0.0))
-    add_to(A, 4, w * lane(p, 1) - make_quad(0.0, d, 0.0))
-    add_to(A, 8, w * lane(p, 2) - make_quad(0.0, 0.0, d))
-
-
-@lowered
-def add_matrix(A: F64Array, B: F64Array) -> None:
-    """Add B to A."""
-    add_to(A, 0, load_quad(B, 0))
-    add_to(A, 4, load_quad(B, 4))
-    add_to(A, 8, load_quad(B, 8))
-
-
-@lowered
-def subtract_outer(A: F64Array, v: Quad, u: Quad) -> None:
-    """Subtract ``v u^T`` from A."""
-    add_to(A, 0, -(v * lane(u, 0)))
-    add_to(A, 4, -(v * lane(u, 1)))
-    add_to(A, 8, -(v * lane(u, 2)))
+def hat_hat_column(y: Quad, p: Quad, d: float, j: int) -> Quad:
+    """Return column j of ``p^ y^ = y p^T - d I`` with ``d = p . y``."""
+    e = make_quad(1.0 if j == 0 else 0.0, 1.0 if j == 1 else 0.0, 1.0 if j == 2 else 0.0)
+    return y * lane(p, j) - e * d
 
 
 @lowered

@@ -29,7 +29,7 @@ class ConstantPool:
     def __init__(self) -> None:
         self._constants: dict[tuple[Any, ...], Constant] = {}
 
-    def _intern(self, key: tuple[Any, ...], expression: Expr) -> Coefficient:
+    def _intern(self, key: tuple[object, ...], expression: Expr) -> Coefficient:
         if key not in self._constants:
             self._constants[key] = Constant(len(self._constants), expression)
         return 1.0, self._constants[key]

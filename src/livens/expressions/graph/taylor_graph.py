@@ -76,7 +76,7 @@ class CodeListBuilder:
         self.index_of: dict[Node, int] = {}
         self.constants = ConstantPool()
 
-    def node(self, op: str, arguments: tuple[int, ...] = (), data: tuple[Any, ...] = ()) -> int:
+    def node(self, op: str, arguments: tuple[int, ...] = (), data: tuple[object, ...] = ()) -> int:
         key = Node(op, arguments, data)
         if key not in self.index_of:
             self.index_of[key] = len(self.nodes)

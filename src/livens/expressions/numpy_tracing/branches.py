@@ -32,6 +32,7 @@ class PathEnumerator:
         self._decisions: list[bool] = []
         self._path_conditions: list[Any] = []
         self._n_paths = 0
+        self._has_text = False  # the function has converted a symbol to text on the current path
         #: Conditions of all paths.
         self.conditions: list[Any] = []
 
@@ -52,15 +53,19 @@ class PathEnumerator:
             self.conditions.append(condition)
         return self._decisions[index]
 
+    def _record_text(self) -> None:
+        self._has_text = True
+
     def join_all(self, call: Callable[[], np.ndarray]) -> np.ndarray:
         """Return the value of `call` as one array: values of all paths, joined by their conditions."""
-        token = m.branch_decision.set(self._decide)
+        token, text_token = m.branch_decision.set(self._decide), m.conversion_to_text.set(self._record_text)
         self._n_paths = 0
         errors: list[Exception] = []
         try:
             value = self._explore(call, [], errors)
         finally:
             m.branch_decision.reset(token)
+            m.conversion_to_text.reset(text_token)
         if value is None:
             raise errors[-1]
         return value
@@ -69,10 +74,12 @@ class PathEnumerator:
         self._n_paths += 1
         if self._n_paths > MAX_PATHS:
             raise TracingError(f"it has more than {MAX_PATHS} paths through its branches")
-        self._decisions, self._path_conditions = list(prefix), []
+        self._decisions, self._path_conditions, self._has_text = list(prefix), [], False
         value: np.ndarray | None = None
         try:
             value = call()
+            if self._has_text:  # messages of errors may contain symbols: a path that raises has no value
+                raise TracingError("it converts a symbol to text")
         except (TracingError, RecursionError):
             raise
         except Exception as error:  # a path that raises has no value, unless no path has one

@@ -13,9 +13,11 @@ import collections
 import copy
 import dis
 import functools
+import itertools
 import math
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +25,7 @@ import numpy as np
 from livens.expressions.library_objects import (
     LIBRARIES,
     attributes_of,
+    has_hidden_content,
     is_library_function,
     is_numba_function,
     original_function,
@@ -124,6 +127,8 @@ class FunctionCopier:
         for original, counterpart in counterparts.BUILTINS.values():
             if value is original:
                 return counterpart
+        if id(value) in counterparts.CONCATENATORS:
+            return counterparts.CONCATENATORS[id(value)]
         if _is_impure(value):
             return _RefusedValue(name)
         if isinstance(value, (list, tuple, dict, set)) and type(value) in (list, tuple, dict, set):
@@ -182,6 +187,8 @@ class FunctionCopier:
     def _copy_object(self, value: object, name: str) -> Any:
         """Return an object with the same attributes whose methods are copies."""
         cls = type(value)
+        if has_hidden_content(cls):  # a copy without the content of an extension module crashes the interpreter
+            raise TypeError(f"objects of class {cls.__name__} cannot be copied")
         copied = object.__new__(cls)
         self._copies[id(value)] = copied
         self._originals.append(value)
@@ -210,6 +217,8 @@ class FunctionCopier:
     # -- functions ---------------------------------------------------------------------------------------------------
     def _copy_function(self, function: types.FunctionType) -> types.FunctionType:
         _check_no_assignment_outside(function)
+        if _catches_exceptions(function.__code__):
+            return _refused_function(function)
         names: dict[str, object] = {"__builtins__": self._builtins(), "__name__": function.__module__}
         defaults = function.__defaults__ and tuple(self.copy(value) for value in function.__defaults__)
         cells = function.__closure__ and tuple(types.CellType() for _ in function.__closure__)
@@ -310,6 +319,26 @@ def _check_no_assignment_outside(function: types.FunctionType) -> None:
             raise TracingError(f"it assigns to '{instruction.argval}', which is defined outside of it (line {line})")
 
 
+def _catches_exceptions(code: types.CodeType) -> bool:
+    """Return True if a code object continues after an exception; ``with`` and ``finally`` blocks raise it again."""
+    names = [instruction.opname for instruction in dis.get_instructions(code)]
+    continued = sum(name == "POP_EXCEPT" and after != "RERAISE" for name, after in itertools.pairwise(names))
+    return continued > names.count("WITH_EXCEPT_START") or "suppress" in code.co_names + code.co_freevars
+
+
+def _refused_function(function: types.FunctionType) -> types.FunctionType:
+    """Return a function that cannot be called: symbols raise other exceptions than numbers."""
+
+    def refused(*_: object, **__: object) -> object:
+        line = function.__code__.co_firstlineno
+        raise TracingError(
+            f"'{function.__name__}' catches exceptions, and symbols raise other ones than numbers (line {line} of "
+            f"{Path(function.__code__.co_filename).name})"
+        )
+
+    return cast(types.FunctionType, refused)
+
+
 def _snapshot(value: object) -> Any:
     """Return the items of a container, the bytes of an array or the attributes of an object or class."""
     if isinstance(value, np.ndarray):
@@ -323,7 +352,7 @@ def _snapshot(value: object) -> Any:
     return attributes_of(value)
 
 
-def _restore(owner: type | types.ModuleType, snapshot: dict[str, Any]) -> None:
+def _restore(owner: type | types.ModuleType, snapshot: dict[str, object]) -> None:
     """Restore the attributes of a class or module."""
     current = _snapshot(owner)
     for name in current.keys() | snapshot.keys():

@@ -39,7 +39,8 @@ def piecewise_polynomial(interpolant: object) -> Any:
             gradients = np.diff(interpolant.y) / np.diff(interpolant.x)
             polynomial = interpolate.PPoly(np.array([gradients, interpolant.y[:-1]]), interpolant.x)
         elif interpolant._kind not in _NOT_SPLINES:
-            polynomial = interpolate.PPoly.from_spline(interpolant._spline)
+            spline = interpolant._spline  # its coefficients are a column
+            polynomial = interpolate.PPoly.from_spline(interpolate.BSpline(spline.t, spline.c.ravel(), spline.k))
     if polynomial is None or polynomial.c.ndim != 2 or getattr(polynomial, "extrapolate", True) == "periodic":
         return interpolant
     return _symbolic(interpolant, polynomial, _outside_values(interpolant))

@@ -250,6 +250,22 @@ def _as_array(value: object, dtype: object = None, **named: object) -> np.ndarra
     return value if isinstance(value, np.ndarray) and value.dtype == object else _array(value, dtype)
 
 
+class _Concatenator:
+    """Counterpart of ``np.r_`` and ``np.c_``, without names of variables in a text."""
+
+    def __init__(self, numeric: Any) -> None:
+        self._numeric = numeric
+
+    def __getitem__(self, key: object) -> Any:
+        if isinstance(key, str):
+            raise TracingError(f"np.r_[{key!r}] reads variables by their names")
+        return self._numeric[key]
+
+
+#: Counterparts of objects of NumPy that are used with brackets.
+CONCATENATORS = {id(numeric): _Concatenator(numeric) for numeric in (np.r_, np.c_)}
+
+
 def _any_or_all(operation: Function, numeric: Function) -> Function:
     def combine(a: object, b: object) -> Any:
         return Scalar(operation(m.to_casadi(a), m.to_casadi(b)))
@@ -362,6 +378,8 @@ _NUMPY |= {
     "copy": lambda a, *_, **named: as_objects(a).copy(),
     "isscalar": lambda x: isinstance(x, Scalar) or np.isscalar(x),
     "linalg": LINALG,
+    "r_": CONCATENATORS[id(np.r_)],
+    "c_": CONCATENATORS[id(np.c_)],
     "max": _reduction(m.maximum, np.max),
     "min": _reduction(m.minimum, np.min),
     "amax": _reduction(m.maximum, np.max),

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
 from livens.expressions.probe import Probe
@@ -25,6 +25,7 @@ from livens.types import ArrayLike, Expr
 from livens.validation import check_number, check_vector
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Force:
     """Force of a Hamiltonian system with hints for splitting schemes (Modin 2009, 4.2).
@@ -97,6 +98,7 @@ class HamiltonianTerms:
     by_beta: Mapping[float | None, tuple[Any, Any]] = field(default_factory=dict)
 
 
+@explain_call_errors
 class Hamiltonian(PhaseSpaceModel):
     """Hamiltonian system ``q' = dH/dp``, ``p' = -dH/dq + F`` with ``H = T(p) + V(q)`` or a general ``H(q, p)``.
 
@@ -148,7 +150,7 @@ class Hamiltonian(PhaseSpaceModel):
         potential: ModelFunction | None = None,
         hamiltonian: ModelFunction | None = None,
         forces: ModelFunction | Force | Sequence[ModelFunction | Force] = (),
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         symmetries: Mapping[str, ModelFunction] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
@@ -372,7 +374,7 @@ class Hamiltonian(PhaseSpaceModel):
         state = check_vector("q", q, self.coordinates), check_vector("p", p, self.coordinates)
         return float(self.function(self.H)(*state, t, self.parameter_vector(changes)))
 
-    def momenta(self, q: ArrayLike, v: ArrayLike, t: float = 0.0, **changes: Any) -> np.ndarray:
+    def momenta(self, q: ArrayLike, v: ArrayLike, t: float = 0.0, **changes: object) -> np.ndarray:
         """Return the momenta of given velocities, for H quadratic in the momenta.
 
         Parameters
@@ -458,7 +460,7 @@ class Hamiltonian(PhaseSpaceModel):
             return default_visuals(self.coordinates)
         return [Visual(self._visual, range(self.n), self.model_parameters.unpack(k[: self.model_parameters.size]))]
 
-    def fingerprint_data(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[object]:
         all_terms = {
             name: term for name, term in vars(self.terms).items() if name not in [*"qpvtk", "external_force", "by_beta"]
         }
@@ -491,7 +493,7 @@ class Hamiltonian(PhaseSpaceModel):
         return f"<livens.Hamiltonian: coordinates {' '.join(self.coordinates)}>"
 
 
-def _check_callable(role: str, function: Any) -> ModelFunction:
+def _check_callable(role: str, function: object) -> ModelFunction:
     if not callable(function):
         raise ModelError(f"{role} must be a function, got {function!r}")
     return function

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -54,7 +54,7 @@ class PhaseSpaceModel(Model):
         return energy_term_scale(view.observable("hamiltonian"), view.state)
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         """Return the initial state for q0 and p0, or for q0 and v0 if velocities determine the momenta."""
         check_initial_value_names(initial_values, ("q0", "p0", "v0"), "Hamiltonian system")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from livens.models.base import InitialState
 from livens.models.equations_of_motion import EquationsOfMotion, equations_of_motion
 from livens.models.initialization.derivative_array import TOLERANCE
 from livens.models.initialization.massless import check_massless_equilibrium
-from livens.models.initialization.redundancy import redundant_constraints
+from livens.models.initialization.redundancy import cached_redundancy, redundancy_error, redundant_constraints
 from livens.models.numeric_assembly import NumericAssembly
 from livens.models.system import System
 from livens.progress import report_progress
@@ -28,8 +28,6 @@ RCOND_REGULAR = 1e-8
 NEGLIGIBLE_MASS = 1e-10
 #: Relative step size of Gauss-Newton, in the max norm, below which stagnation is attributed to roundoff.
 _STAGNATION = 1e-11
-#: Maximum number of redundant constraints named in an error message.
-_MAX_NAMED = 20
 
 
 def initial_state(
@@ -67,6 +65,9 @@ def initial_state(
     assembly = DenseAssembly(d, t0, k)
     terms = AssembledTerms(*assembly.assemble(q, v))
     check_finite(terms)
+    if system.controller_states:
+        v = _with_state_rates(system, terms.g_dot.ravel(), v)
+        terms = AssembledTerms(*assembly.assemble(q, v))
     if system.m:
         if project:
             q, v = project_state(assembly, system, q, v)
@@ -78,15 +79,26 @@ def initial_state(
         )
         terms = AssembledTerms(*assembly.assemble(q, v))
     if redundant == "auto" or system.frames:
-        removed = redundant_constraints(
-            system, q, v, assembly.constraint_jacobian, functools.partial(gauss_newton_to_constraints, assembly)
-        )
+        to_constraints = functools.partial(gauss_newton_to_constraints, assembly)
+        find = functools.partial(redundant_constraints, system, q, v, assembly.constraint_jacobian, to_constraints)
+        removed = cached_redundancy(system, (q, v, k, t0), redundant, find)
         if removed and redundant == "error":
             raise redundancy_error(system, removed)
     else:
         removed = _redundant_constraints(system, assembly, terms.G, q, redundant)
     multipliers = _initial_multipliers(system, terms, removed)
     return InitialState(t0, {"q": q, "v": v, "p": terms.p.ravel(), "multipliers": multipliers}, removed)
+
+
+def _with_state_rates(system: System, residual: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Return velocities with the rates of controller states that their constraints ``rate - f = residual`` demand.
+
+    No body moves differently: the rates depend on inputs and parameters, which may change between runs.
+    """
+    v = np.array(v)
+    for coordinate, row in system.controller_states:
+        v[coordinate] -= residual[row]
+    return v
 
 
 def _fast_path(
@@ -351,16 +363,6 @@ def generically_dependent(
             continue
         dependent = dependent & set(find_dependent_rows(assembly.constraint_jacobian(nearby)))
     return dependent
-
-
-def redundancy_error(system: System, dependent: Collection[int]) -> InputError:
-    """Return the error for redundant constraints, with the names of at most `_MAX_NAMED` of them."""
-    names = ", ".join(f"'{system.constraint_names[i]}'" for i in sorted(dependent)[:_MAX_NAMED])
-    names += f" and {len(dependent) - _MAX_NAMED} more" if len(dependent) > _MAX_NAMED else ""
-    return InputError(
-        f"redundant constraints: {names} follow{'s' if len(dependent) == 1 else ''} from the others, so the "
-        "multipliers are not determined; leave them out of the model, or pass redundant='remove'"
-    )
 
 
 def _initial_multipliers(system: System, terms: AssembledTerms, removed: Sequence[int]) -> np.ndarray:

@@ -16,9 +16,12 @@ from livens.models.initialization.dense import (
     generically_dependent,
     project_position,
     project_velocity,
+)
+from livens.models.initialization.redundancy import (
+    cached_redundancy,
+    dependent_off_singularity,
     redundancy_error,
 )
-from livens.models.initialization.redundancy import OFFSET
 from livens.models.initialization.sparse_linalg import SparseConstraintJacobian, solve_if_regular, solve_regularized
 from livens.models.numeric_assembly import NumericAssembly, SparseAssembledTerms
 from livens.models.system import System
@@ -54,7 +57,8 @@ def complete_multipliers(
     solution = solve_if_regular(matrix, rhs)
     if solution is not None:
         return (), solution[system.n :]
-    removed = _removed_constraints(system, assembly, terms, q, v, redundant)
+    find = functools.partial(_removed_constraints, system, assembly, terms, q, v, redundant)
+    removed = cached_redundancy(system, (q, v, assembly.k, assembly.t), redundant, find)
     keep = np.setdiff1d(np.arange(system.n + system.m), system.n + np.array(removed, dtype=np.int64))
     solution = np.zeros(system.n + system.m)
     solution[keep] = solve_regularized(matrix[keep][:, keep], rhs[keep], system.n)
@@ -85,21 +89,17 @@ def _redundant_off_singularity(
     system: System, assembly: NumericAssembly, terms: SparseAssembledTerms, q: np.ndarray, v: np.ndarray
 ) -> tuple[int, ...]:
     """Return the redundant constraints at an offset from a singular configuration; see `initialization.redundancy`."""
-    jacobian = SparseConstraintJacobian(terms.G)
-    project = functools.partial(_project_to_tangent, jacobian)
-    direction = project(v)
-    if np.abs(direction).max() <= 1e-9:  # at rest: a random tangential direction
-        direction = project(np.random.default_rng(7).standard_normal(system.n))
-    G = terms.G
-    if np.abs(direction).max() > 1e-9:
-        q_offset = gauss_newton_to_constraints(
-            assembly, q + OFFSET * (1.0 + np.abs(q).max()) * direction / np.abs(direction).max()
-        )
-        G = G if q_offset is None else assembly.constraint_jacobian(q_offset)
     protected = np.zeros(system.m, dtype=bool)
     protected[[i for frame in system.frames for i in frame.constraints]] = True
     protected[list(system.tree_constraints())] = True
-    return tuple(dependent_rows(G, protected if protected.any() else None))
+
+    def find_dependent(position: np.ndarray) -> tuple[int, ...]:
+        G = terms.G if position is q else assembly.constraint_jacobian(position)
+        return tuple(dependent_rows(G, protected if protected.any() else None))
+
+    project_to_tangent = functools.partial(_project_to_tangent, SparseConstraintJacobian(terms.G))
+    project = functools.partial(gauss_newton_to_constraints, assembly)
+    return dependent_off_singularity(system, q, v, project_to_tangent, project, find_dependent)
 
 
 def _project_to_tangent(jacobian: SparseConstraintJacobian, v: np.ndarray) -> np.ndarray:

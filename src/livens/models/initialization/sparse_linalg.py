@@ -11,9 +11,9 @@ import warnings
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spl
-from scipy.sparse import csgraph
 
 #: Regularization added to the unit diagonal of S.
 _REGULARIZATION = 1e-13
@@ -23,6 +23,12 @@ _PIVOT_TOLERANCE = 1e-10
 _DEPENDENCE_TOLERANCE = 1e-9
 #: Maximum number of dependent rows for which the last row of each relation is determined.
 _MAX_CANONICAL = 64
+#: Maximum number of relations that one block inverse iteration determines.
+_MAX_RELATIONS = 64
+#: Smallest variance of a combination of relations, relative to the largest one, above which they are independent.
+_MIN_VARIANCE = 1e-6
+#: Smallest coefficient of the row that is removed for a relation, relative to that of the first relation.
+_MIN_RELATIVE_PIVOT = 0.05
 _MAX_ITERATIONS = 12
 
 
@@ -60,42 +66,54 @@ class SparseConstraintJacobian:
         """
         candidates, all_rows = self._candidates(protected), np.arange(self.G.shape[0])
         dependent = self._verified(np.setdiff1d(all_rows, candidates), candidates) if candidates.size else candidates
-        while (hidden := self._near_null_row(np.setdiff1d(all_rows, dependent), protected)) is not None:
-            dependent = np.union1d(dependent, [hidden])
+        while (hidden := self._near_null_rows(np.setdiff1d(all_rows, dependent), protected)).size:
+            dependent = np.union1d(dependent, hidden)
         if not dependent.size or protected is not None or dependent.size > _MAX_CANONICAL:
             return [int(i) for i in dependent]
         return self._last_of_each_relation(np.setdiff1d(all_rows, dependent), dependent)
 
-    def _near_null_row(self, independent: np.ndarray, protected: np.ndarray | None) -> int | None:
-        """Return a row that is a combination of other rows of the set; None if the rows are independent.
+    def _near_null_rows(self, independent: np.ndarray, protected: np.ndarray | None) -> np.ndarray:
+        """Return rows that are combinations of the other rows of the set; none if the rows are independent.
 
-        Relations with large coefficients have no small pivot; inverse iteration on S detects them.
+        Relations with large coefficients have no small pivot; inverse iteration on S detects them. If there is one,
+        block inverse iteration determines up to `_MAX_RELATIONS` of them, and pivoted QR one row of each.
         """
         is_complete = len(independent) == self.G.shape[0]
         rows = self.rows if is_complete else self.rows[independent]
         factors = self._factors if is_complete else _factorize_spd(rows @ rows.T, _REGULARIZATION)
-        y = np.random.default_rng(13).standard_normal(len(independent))
+        random = np.random.default_rng(13)
+        y = random.standard_normal(len(independent))
         for _ in range(3):
             y = factors.solve(y / np.linalg.norm(y))
         y = y / np.linalg.norm(y)
         if not np.linalg.norm(rows.T @ y) <= _DEPENDENCE_TOLERANCE:
-            return None
-        removable = np.ones(len(independent), dtype=bool) if protected is None else ~protected[independent]
-        return int(independent[int(np.argmax(np.where(removable, np.abs(y), 0.0)))])
+            return independent[:0]
+        block = random.standard_normal((len(independent), min(_MAX_RELATIONS, len(independent))))
+        for _ in range(2):  # columns remain independent: all relations are amplified by the inverse regularization
+            block = factors.solve(block / np.linalg.norm(block, axis=0))
+        variances, directions = np.linalg.eigh(block.T @ block)
+        is_relation = variances > _MIN_VARIANCE * variances[-1]
+        relations = block @ (directions[:, is_relation] / np.sqrt(variances[is_relation]))
+        relations = relations[:, np.linalg.norm(rows.T @ relations, axis=0) <= _DEPENDENCE_TOLERANCE]
+        if not relations.size:
+            relations = y[:, None]
+        if protected is not None:
+            relations[protected[independent]] = 0.0
+        R, pivots = scipy.linalg.qr(relations.T, mode="r", pivoting=True)
+        magnitudes = np.abs(np.diagonal(R))
+        n_removed = max(1, int((magnitudes > _MIN_RELATIVE_PIVOT * magnitudes[0]).sum()))
+        return np.asarray(independent[pivots[:n_removed]])
 
     def _candidates(self, protected: np.ndarray | None) -> np.ndarray:
-        """Return the rows with small pivots: candidates for dependent rows."""
+        """Return the rows with small pivots after the elimination of protected rows: candidates for dependent rows."""
         if protected is None or not protected.any():
             return np.flatnonzero(_pivot_magnitudes(self._factors) < _PIVOT_TOLERANCE)
         protected_rows, other_rows = np.flatnonzero(protected), np.flatnonzero(~protected)
         S = sp.csc_matrix(self.rows @ self.rows.T)
-        between = S[other_rows][:, protected_rows]
-        schur_complement = (
-            S[other_rows][:, other_rows] - between @ _block_inverse(S[protected_rows][:, protected_rows]) @ between.T
-        )
-        return other_rows[
-            np.flatnonzero(_pivot_magnitudes(_factorize_spd(schur_complement, _REGULARIZATION)) < _PIVOT_TOLERANCE)
-        ]
+        fill_reducing = np.argsort(_factorize_spd(S[protected_rows][:, protected_rows], _REGULARIZATION).perm_c)
+        order = np.concatenate([protected_rows[fill_reducing], other_rows])  # protected rows are eliminated first
+        factors = _factorize_spd(S[order][:, order], _REGULARIZATION, ordering="NATURAL")
+        return other_rows[np.flatnonzero(_pivot_magnitudes(factors)[protected_rows.size :] < _PIVOT_TOLERANCE)]
 
     def _verified(self, independent: np.ndarray, candidates: np.ndarray) -> np.ndarray:
         """Return the candidates that depend on the independent rows or on preceding candidates."""
@@ -138,7 +156,7 @@ class SparseConstraintJacobian:
 
 
 class _LeastSquares:
-    """Least-squares problem with independent rows, solved by the augmented system (rows are not squared)."""
+    """Least-squares problem of rows, solved by the augmented system (rows are not squared)."""
 
     def __init__(self, rows: Any) -> None:
         m, n = rows.shape
@@ -146,7 +164,12 @@ class _LeastSquares:
         matrix = (
             sp.block_array([[sp.eye_array(n), rows.T], [rows, None]], format="csc") if m else sp.eye_array(n).tocsc()
         )
-        self._matrix, self._factors = matrix, spl.splu(matrix)
+        try:
+            factors = spl.splu(matrix)
+        except RuntimeError:  # exactly singular: a relation with large coefficients, which no small pivot has shown
+            shift = sp.block_diag([sp.csc_array((n, n)), _REGULARIZATION * sp.eye_array(m)], format="csc")
+            factors = spl.splu(sp.csc_matrix(matrix - shift))
+        self._matrix, self._factors = matrix, factors
 
     def _solve(self, row: np.ndarray) -> np.ndarray:
         b = np.zeros(self._matrix.shape[0])
@@ -161,11 +184,11 @@ class _LeastSquares:
         return self._solve(row)[self._n :]
 
 
-def _factorize_spd(S: Any, shift: float) -> Any:
+def _factorize_spd(S: Any, shift: float, ordering: str = "MMD_AT_PLUS_A") -> Any:
     """Return the LU factors of a symmetric positive semidefinite matrix, with diagonal pivots."""
     matrix = sp.csc_matrix(S) + shift * sp.eye_array(S.shape[0], format="csc")
     options = {"SymmetricMode": True}
-    return spl.splu(sp.csc_matrix(matrix), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    return spl.splu(sp.csc_matrix(matrix), permc_spec=ordering, diag_pivot_thresh=0.0, options=options)
 
 
 def _pivot_magnitudes(factors: Any) -> np.ndarray:
@@ -173,33 +196,7 @@ def _pivot_magnitudes(factors: Any) -> np.ndarray:
     return np.asarray(np.abs(factors.U.diagonal())[factors.perm_c])
 
 
-def _block_inverse(S: Any) -> Any:
-    """Return the inverse of a matrix of many small diagonal blocks, such as the rigidity constraints of bodies."""
-    count, label = csgraph.connected_components(S, directed=False)
-    order = np.argsort(label, kind="stable")
-    sizes = np.bincount(label, minlength=count)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    index_in_block = np.empty(len(label), dtype=np.int64)
-    index_in_block[order] = np.arange(len(label)) - np.repeat(starts[:-1], sizes)
-    entries = sp.coo_array(S)
-    parts = []
-    for size in np.unique(sizes):
-        blocks = np.flatnonzero(sizes == size)
-        block_index = np.full(count, -1)
-        block_index[blocks] = np.arange(len(blocks))
-        in_blocks = block_index[label[entries.row]] >= 0
-        rows, columns = entries.row[in_blocks], entries.col[in_blocks]
-        matrices = np.zeros((len(blocks), size, size))
-        matrices[block_index[label[rows]], index_in_block[rows], index_in_block[columns]] = entries.data[in_blocks]
-        members = order[starts[blocks][:, None] + np.arange(size)]
-        inverses = np.linalg.inv(matrices + _REGULARIZATION * np.eye(size))
-        indices = np.broadcast_arrays(members[:, :, None], members[:, None, :])
-        parts.append((inverses.ravel(), indices[0].ravel(), indices[1].ravel()))
-    values, rows, columns = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    return sp.csc_array((values, (rows, columns)), shape=S.shape)
-
-
-def solve_if_regular(A: Any, b: np.ndarray) -> np.ndarray | None:
+def solve_if_regular(A: object, b: np.ndarray) -> np.ndarray | None:
     """Return the solution of a symmetric system; None if the matrix may be singular."""
     scale = 1.0 / np.sqrt(_row_norms(A))
     matrix = sp.csc_matrix(sp.diags_array(scale) @ A @ sp.diags_array(scale))
@@ -248,6 +245,6 @@ def solve_regularized(A: Any, b: np.ndarray, n: int) -> np.ndarray:
     return np.asarray(scale * x)
 
 
-def _row_norms(A: Any) -> np.ndarray:
+def _row_norms(A: object) -> np.ndarray:
     largest = abs(sp.csr_matrix(A)).max(axis=1).toarray().ravel()
     return np.where(largest > 0, largest, 1.0)

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.parameters import ParameterNamespace, Parameters
 from livens.expressions.tracing import FunctionTracer
 from livens.math import from_casadi
@@ -24,6 +24,7 @@ TRACES = "traces"
 _MAX_ROWS = 40
 
 
+@explain_call_errors
 class IsospectralFlow(DescriptorModel):
     """Isospectral flow ``W' = [B(W), W]`` of a matrix W, such as a Lax pair or a Lie-Poisson system of matrices.
 
@@ -72,7 +73,7 @@ class IsospectralFlow(DescriptorModel):
         *,
         field: ModelFunction | None = None,
         hamiltonian: ModelFunction | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
         self.rows = n = check_integer("rows", rows, 2, _MAX_ROWS)
@@ -168,7 +169,7 @@ class IsospectralFlow(DescriptorModel):
         return super().is_guaranteed_by(scheme, name, k)
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         initial = initial_values.get("x0")
         if isinstance(initial, (Sequence, np.ndarray)) and np.ndim(initial) == 2:

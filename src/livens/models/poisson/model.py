@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
 from livens.expressions.probe import Probe
@@ -23,6 +23,7 @@ from livens.types import Expr, ModelFunction
 _MAX_JACOBI_STATES = 24
 
 
+@explain_call_errors
 class Poisson(PortHamiltonian):
     """Poisson system ``x' = J(x) grad H(x)`` with the bracket ``{f, g} = grad f^T J(x) grad g``.
 
@@ -82,7 +83,7 @@ class Poisson(PortHamiltonian):
         hamiltonian: ModelFunction,
         casimirs: Mapping[str, ModelFunction] | None = None,
         invariants: Mapping[str, ModelFunction] | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
         names, values = parse_names("states", states, "x"), Parameters(parameters)

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
 from livens.expressions.state_layout import Layout
@@ -29,6 +29,7 @@ from livens.validation import check_vector
 SQUARED_LENGTHS = "squared_lengths"
 
 
+@explain_call_errors
 class Spins(Poisson):
     """Spin system ``s_i' = s_i x dH/ds_i``: every spin moves on a sphere, and so does a free rigid body.
 
@@ -91,9 +92,9 @@ class Spins(Poisson):
         spin_energy: ModelFunction | None = None,
         pair_energy: ModelFunction | None = None,
         pairs: Sequence[Sequence[int]] = (),
-        parameters: Mapping[str, Any] | None = None,
-        spin_parameters: Mapping[str, Any] | None = None,
-        pair_parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
+        spin_parameters: Mapping[str, object] | None = None,
+        pair_parameters: Mapping[str, object] | None = None,
         invariants: Mapping[str, ModelFunction] | None = None,
         visual: ModelFunction | None = None,
     ) -> None:
@@ -157,7 +158,7 @@ class Spins(Poisson):
             raise InputError("pairs names a spin twice: give its energy by spin_energy")
         return table
 
-    def _own_parameters(self, label: str, values: Mapping[str, Any] | None, count: int) -> Parameters:
+    def _own_parameters(self, label: str, values: Mapping[str, object] | None, count: int) -> Parameters:
         parameters = Parameters(values)
         for name, value in parameters.values.items():
             if value.shape != (count,):
@@ -200,7 +201,7 @@ class Spins(Poisson):
         return Layout(x=self.n, supplied_energy=1, dissipated_energy=1)
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         check_initial_value_names(initial_values, ("x0",), "spin system")
         initial: Any = initial_values.get("x0")
@@ -244,7 +245,7 @@ class Spins(Poisson):
         sizes = np.array([len(part) for part in parts if part is not None], dtype=np.int64)
         return element_sums(self, reductions), sizes
 
-    def fingerprint_data(self) -> Sequence[Any]:
+    def fingerprint_data(self) -> Sequence[object]:
         groups = [
             (group.element_type.fingerprint, group.coordinates.tolist(), group.parameters.tolist())
             for group in self.element_groups

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.validation import check_array, check_vector
 
@@ -69,6 +69,7 @@ class FlowsAndEfforts:
         return np.asarray(-np.sum(self.e_d * self.f_d, axis=-1))
 
 
+@explain_call_errors
 class DiracStructure:
     """Dirac structure ``f + [[Gamma, I], [-I, 0]] e = 0`` of a port-Hamiltonian system (Symank 2025, eq. 4.7).
 
@@ -106,7 +107,7 @@ class DiracStructure:
             [ca.densify(part) for part in (-(s.E @ d.xdot + s.r), output, effort, s.W @ effort)],
         )
 
-    def matrix(self, x: Any, t: float = 0.0, k: np.ndarray | None = None) -> np.ndarray:
+    def matrix(self, x: object, t: float = 0.0, k: np.ndarray | None = None) -> np.ndarray:
         """Return the skew-symmetric matrix ``[[Gamma, I], [-I, 0]]`` at a state.
 
         Parameters
@@ -128,7 +129,9 @@ class DiracStructure:
         unit = np.eye(len(gamma))
         return np.block([[gamma, unit], [-unit, np.zeros_like(gamma)]])
 
-    def flows_and_efforts(self, x: Any, xdot: Any, t: float = 0.0, k: np.ndarray | None = None) -> FlowsAndEfforts:
+    def flows_and_efforts(
+        self, x: object, xdot: object, t: float = 0.0, k: np.ndarray | None = None
+    ) -> FlowsAndEfforts:
         """Return flows and efforts of the system at a state with a rate of change.
 
         They belong to the structure if, and only if, the rate satisfies the equations of the system.
@@ -154,9 +157,9 @@ class DiracStructure:
 
     def contains(
         self,
-        f: Any,
-        e: Any,
-        x: Any = None,
+        f: object,
+        e: object,
+        x: object = None,
         t: float = 0.0,
         *,
         k: np.ndarray | None = None,

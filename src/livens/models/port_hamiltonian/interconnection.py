@@ -19,7 +19,7 @@ from livens.types import ArrayLike, Expr
 
 
 @explain_call_errors
-def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: ArrayLike) -> PortHamiltonian:
+def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: object, N: ArrayLike) -> PortHamiltonian:
     """Interconnect two systems by ``M y + N u = 0`` for the outputs y and inputs u of the open ports of a, then of b.
 
     The relations must not create power: ``M N^T + N M^T`` is zero (lossless) or positive semidefinite (dissipative).
@@ -69,7 +69,7 @@ def interconnect(a: PortHamiltonian, b: PortHamiltonian, M: Any, N: ArrayLike) -
     return apply_relations(parallel(a, b), M, N)
 
 
-def apply_relations(systems: ParallelSystem, M: Any, N: ArrayLike) -> PortHamiltonian:
+def apply_relations(systems: ParallelSystem, M: object, N: ArrayLike) -> PortHamiltonian:
     """Return the interconnected system of parallel systems, by ``M y + N u = 0`` for their open ports."""
     relations = parse_relations(
         M, N, systems.ports, [i for i, law in enumerate(systems.structure.inputs) if law is None]

@@ -10,7 +10,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, ModelError
+from livens.errors import InputError, ModelError, explain_call_errors
 from livens.expressions.name_parsing import Names, parse_names
 from livens.expressions.parameters import ParameterNamespace, Parameters, ParameterTable
 from livens.expressions.state_layout import Layout
@@ -26,6 +26,7 @@ from livens.validation import check_vector
 MatrixLike = ModelFunction | Sequence[Any] | np.ndarray
 
 
+@explain_call_errors
 class PortHamiltonian(DescriptorModel):
     """Port-Hamiltonian descriptor system (pH-DAE, Symank 2025, def. 4.1).
 
@@ -108,7 +109,7 @@ class PortHamiltonian(DescriptorModel):
         S: MatrixLike | None = None,
         N: MatrixLike | None = None,
         u: MatrixLike | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         ports: Names | None = None,
         points: Sequence[tuple[float, Sequence[float]]] = (),
     ) -> None:
@@ -242,7 +243,7 @@ class PortHamiltonian(DescriptorModel):
         return PortHamiltonian.from_structure(structure, self.states, self.ports, self.parameter_table)
 
     # -- structure ----------------------------------------------------------------------------------------------------
-    def check(self, x: Any, t: float = 0.0, k: np.ndarray | None = None) -> None:
+    def check(self, x: object, t: float = 0.0, k: np.ndarray | None = None) -> None:
         """Check the port-Hamiltonian structure at a state.
 
         Parameters
@@ -416,7 +417,7 @@ class PortHamiltonian(DescriptorModel):
         return scheme is not None and "constraint" in scheme.conserves and name == imposed
 
     def initial_state(
-        self, initial_values: Mapping[str, Any], k: np.ndarray, t0: float, project: bool, redundant: str
+        self, initial_values: Mapping[str, object], k: np.ndarray, t0: float, project: bool, redundant: str
     ) -> InitialState:
         check_initial_value_names(initial_values, ("x0",), "port-Hamiltonian system")
         x = check_vector("x0", initial_values.get("x0"), self.states, "state")

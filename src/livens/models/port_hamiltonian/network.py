@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens import math as m
-from livens.errors import InputError, ModelError, suggestion
+from livens.errors import InputError, ModelError, explain_call_errors, suggestion
 from livens.expressions.parameters import Parameters, ParameterTable
 from livens.expressions.tracing import FunctionTracer
 from livens.models.port_hamiltonian.interconnection import ParallelSystem, apply_relations, parallel
@@ -18,6 +18,7 @@ from livens.models.port_hamiltonian.model import PortHamiltonian
 from livens.types import ModelFunction, ScalarLike
 
 
+@explain_call_errors
 def interconnect_all(systems: Mapping[str, PortHamiltonian], relations: ModelFunction) -> PortHamiltonian:
     """Interconnect systems by relations between their ports, named ``system.port``.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ class PortRelations:
         return F, tuple(name for _, name in chosen)
 
 
-def parse_relations(M: Any, N: ArrayLike, ports: tuple[str, ...], usable: list[int]) -> PortRelations:
+def parse_relations(M: object, N: ArrayLike, ports: tuple[str, ...], usable: list[int]) -> PortRelations:
     """Return the relations given for the `usable` ports, checked and in the order of all ports."""
     matrices = [_matrix(name, value, len(usable)) for name, value in (("M", M), ("N", N))]
     if matrices[0].shape != matrices[1].shape:
@@ -101,7 +100,7 @@ def parse_relations(M: Any, N: ArrayLike, ports: tuple[str, ...], usable: list[i
     return PortRelations((U.T @ M)[:rank], (U.T @ N)[:rank], (U.T @ N)[rank:], ports)
 
 
-def _matrix(name: str, value: Any, columns: int) -> np.ndarray:
+def _matrix(name: str, value: object, columns: int) -> np.ndarray:
     matrix = check_array(name, value, description="a matrix of numbers")
     if matrix.ndim != 2 or matrix.shape[1] != columns:
         raise InputError(f"{name} must have {columns} columns, one for each open port, got shape {matrix.shape}")

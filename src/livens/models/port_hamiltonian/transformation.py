@@ -21,7 +21,7 @@ from livens.types import Expr, ModelFunction
 
 @explain_call_errors
 def transform(
-    model: PortHamiltonian, states: Names, x_of: ModelFunction | Any, rows: ModelFunction | Any = None
+    model: PortHamiltonian, states: Names, x_of: ModelFunction | object, rows: ModelFunction | object = None
 ) -> PortHamiltonian:
     """Return the system in other state variables w, ``x = phi(w, t)``, with its equations multiplied by ``U^T``.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from livens.errors import InputError
 from livens.models.element import Element
+from livens.models.external_force import ExternalForce
 from livens.multibody.armature import JointArmature
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.beam import Beam
@@ -22,13 +22,12 @@ from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_stops import JointStop
 from livens.multibody.penalty_joint import PenaltyJoint
+from livens.multibody.pid import ControllerState
 from livens.multibody.sampled_controller import SampledController
 from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_array
 
 if TYPE_CHECKING:  # contact modules are imported on demand
-    from livens.models.guarded_event import GuardedEvent
-    from livens.models.system import System
     from livens.multibody.contacts.contact_group import ContactGroup
     from livens.multibody.contacts.pair_contact import PairContact
     from livens.multibody.contacts.rigid_contact import RigidContact
@@ -60,7 +59,10 @@ class ModelBase:
             )
         self.gravity = None if acceleration is None else acceleration[: self.dimension]
         if self.gravity is not None and self.gravity.shape != (self.dimension,):
-            raise InputError(f"gravity must be a vector of {self.dimension} numbers, got {gravity!r}")
+            example = "[0, -9.81]" if planar else "[0, 0, -9.81]"
+            raise InputError(
+                f"gravity must be a vector of {self.dimension} numbers in m/s^2, such as {example}, got {gravity!r}"
+            )
         self.redundant = redundant
         self.ground = Body("ground", None, np.zeros(self.dimension), np.eye(self.dimension))
         self.bodies: dict[str, Body] = {}
@@ -80,6 +82,8 @@ class ModelBase:
         #: Outputs of force elements, with the names of the elements.
         self._force_outputs: list[tuple[str, ForceOutputs]] = []
         self._flexible_elements: list[Element] = []  # beams, trusses, plates
+        #: Compiled force on all bodies.
+        self._external_force: ExternalForce | None = None
         self._inputs: dict[str, Input] = {}
         #: Joints with the elements that depend on their continuous angle.
         self._angle_branches: list[tuple[Joint, Element, str]] = []
@@ -88,8 +92,9 @@ class ModelBase:
         self._drives: list[tuple[Element, str]] = []  # with the unit of the drive force
         self._user_outputs: dict[str, ModelFunction] = {}
         self._sampled_controllers: dict[str, SampledController] = {}
-        self._joint_stops: list[JointStop] = []
-        self._integrator_states: dict[str, tuple[BodyElement, str]] = {}  # by controller name, with the unit
+        #: Rigid stops of the joint limits by name of the limit.
+        self._joint_stops: dict[str, list[JointStop]] = {}
+        self._integrator_states: dict[str, ControllerState] = {}  # by controller name
         self._wheels: dict[str, Wheel] = {}
         self._point_sensors: dict[str, tuple[Marker, Marker | None]] = {}
         self._resolved_outputs: dict[str, tuple[str, Marker | None]] = {}  # vectors resolved in the axes of a frame
@@ -97,8 +102,6 @@ class ModelBase:
         self._contact_groups: dict[str, ContactGroup] = {}
         self._penalty_joints: dict[str, PenaltyJoint] = {}
         self._rigid_contacts: dict[str, RigidContact] = {}
-        #: Function that returns the events of the rigid contacts of a system.
-        self._rigid_contact_events: Callable[[System], tuple[GuardedEvent, ...]] | None = None
 
     @property
     def joints(self) -> dict[str, Joint]:
@@ -133,6 +136,7 @@ class ModelBase:
             self._pair_contacts,
             self._contact_groups,
             self._rigid_contacts,
+            self._joint_stops,
             self._resolved_outputs,
             self._user_outputs,
             self._inputs,
@@ -148,7 +152,7 @@ class ModelBase:
         return element
 
     def _attachment(
-        self, name: str, point: Any, may_move: bool = False
+        self, name: str, point: object, may_move: bool = False
     ) -> FloatArray | tuple[BodyElement, FloatArray] | None:
         """Return an attachment point for springs and links: ``(body element, X)`` or a point in space."""
         if isinstance(point, Body):
@@ -160,7 +164,7 @@ class ModelBase:
             return point.body.element, point.local_position
         return parse_point(name, point, self.dimension)
 
-    def _attachments(self, name: str, point_a: Any, point_b: Any, may_move: bool = False) -> tuple[Any, Any]:
+    def _attachments(self, name: str, point_a: object, point_b: object, may_move: bool = False) -> tuple[Any, Any]:
         """Return two attachment points, on two different bodies or on a body and the ground."""
         attachments = self._attachment(name, point_a, may_move), self._attachment(name, point_b, may_move)
         owners = [attachment[0] if isinstance(attachment, tuple) else None for attachment in attachments]
@@ -171,7 +175,7 @@ class ModelBase:
             raise InputError(f"{name}: the two points must belong to a body and another body or the ground; {reason}")
         return attachments
 
-    def _body_and_point(self, point: Any) -> tuple[Body, np.ndarray]:
+    def _body_and_point(self, point: object) -> tuple[Body, np.ndarray]:
         """Return the body of a point and its body-fixed position; a point in space belongs to the ground."""
         if isinstance(point, Body):
             point = point.centre
@@ -181,7 +185,7 @@ class ModelBase:
             return self.ground, np.zeros(self.dimension)
         return self.ground, parse_point("a point", point, self.dimension)
 
-    def _reference_length(self, point_a: Any, point_b: Any, length: float | None) -> float:
+    def _reference_length(self, point_a: object, point_b: object, length: float | None) -> float:
         if length is not None:
             return length
         ends = [x.centre if isinstance(x, Body) else x for x in (point_a, point_b)]
@@ -200,7 +204,7 @@ class ModelBase:
         if body_a is body_b or (body_a.element is None and body_b.element is None):
             raise InputError(f"{name}: a joint needs two different bodies; at most one of them may be the ground")
 
-    def _default_name(self, joint: Any, suffix: str) -> str:
+    def _default_name(self, joint: object, suffix: str) -> str:
         """Return the default name of a force element in a joint."""
         if not isinstance(joint, Joint):
             raise InputError(f"a {suffix} acts in a joint, and {joint!r} is not a joint of this mechanism")

@@ -36,7 +36,7 @@ class BeamMethods(BodyMethods):
         self,
         name: str,
         *,
-        points: Any,
+        points: object,
         section: Section,
         elements: int = 10,
         clamp_first: Body | None = None,

@@ -198,6 +198,8 @@ class ContactMethods(ModelBase):
 
         if not isinstance(bodies, (list, tuple)) or len(bodies) < 2:
             raise InputError(f"{name}: a contact group needs a list of at least two bodies, got {bodies!r}")
+        if self._external_force is not None:
+            raise InputError(f"{name}: a mechanism with an external force takes no contact group: use mb.contact")
         if len({id(body) for body in bodies}) < len(bodies) and any(body is not self.ground for body in bodies):
             raise InputError(f"{name}: a body may be in a contact group only once, got {bodies!r}")
         self._claim_name(name)
@@ -212,7 +214,7 @@ class ContactMethods(ModelBase):
         self._contact_groups[name] = group
         return group
 
-    def _collision_shape(self, body: Any) -> CollisionShape:
+    def _collision_shape(self, body: object) -> CollisionShape:
         from livens.multibody.contacts.shapes import HalfSpace, default_shape
 
         if body is self.ground and self.gravity is not None and self.gravity.any():

@@ -15,7 +15,7 @@ from livens.multibody.builder.forces import ForceMethods
 from livens.multibody.inputs import Input, Law, TimeLaw, time_law
 from livens.multibody.joint import Joint
 from livens.multibody.joint_forces import ZERO_BRANCH
-from livens.multibody.pid import integrator_body, integrator_constraint, pid_force
+from livens.multibody.pid import ControllerState, integrator_body, integrator_constraint, pid_force
 from livens.multibody.sampled_controller import SampledController, command_element
 from livens.types import ModelFunction
 from livens.validation import check_arguments, check_array, check_nonnegative, check_positive
@@ -84,9 +84,9 @@ class ControlMethods(ForceMethods):
         kp: float,
         ki: float,
         kd: float = 0.0,
-        reference: Any = 0.0,
-        reference_rate: Any = 0.0,
-        feedforward: Any = 0.0,
+        reference: object = 0.0,
+        reference_rate: object = 0.0,
+        feedforward: object = 0.0,
         name: str = "",
     ) -> Element:
         """Add a PID controller of a joint, in continuous time: that of `pd` plus `ki` times the integrated error.
@@ -144,7 +144,7 @@ class ControlMethods(ForceMethods):
         self._add_force_element(name, element)
         for timed in laws:
             self._register_inputs(element, timed.inputs)
-        self._integrator_states[name] = body, "rad s" if rotational else "m s"
+        self._integrator_states[name] = ControllerState(body, "integral", "rad s" if rotational else "m s")
         return self._register_joint_output(joint, rotational, element)
 
     def sampled_controller(
@@ -215,7 +215,7 @@ class ControlMethods(ForceMethods):
         )
 
 
-def _time_laws(name: str, **values: Any) -> list[TimeLaw]:
+def _time_laws(name: str, **values: object) -> list[TimeLaw]:
     """Return numbers, functions of time and inputs as laws; their parameters have the names of the arguments."""
     return [time_law(f"{name}: the {argument}", value, argument) for argument, value in values.items()]
 

@@ -1,9 +1,7 @@
-"""Builder methods for force elements: springs, dampers, bushings, cables, motors, drives, limits, friction, loads."""
+"""Builder methods for force elements: bushings, loads and wheels, with those of points and joints."""
 
 from __future__ import annotations
 
-import functools
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,652 +9,26 @@ import numpy as np
 
 from livens.errors import InputError
 from livens.models.element import Element
-from livens.multibody import bushings, force_laws, joint_forces, loads, point_forces
-from livens.multibody.body import Body, MovingMarker, parse_direction, parse_point
-from livens.multibody.body_elements import AttachmentPoint
-from livens.multibody.builder.base import ModelBase
-from livens.multibody.force_outputs import BodyWrenchOutputs, CableOutputs, JointForceOutputs, PointToPointOutputs
+from livens.models.external_force import ExternalForce
+from livens.multibody import bushings, loads
+from livens.multibody.body import Body, PointLike, parse_direction, parse_point
+from livens.multibody.builder.joint_forces import JointForceMethods
+from livens.multibody.builder.point_forces import PointForceMethods
+from livens.multibody.force_outputs import BodyWrenchOutputs
 from livens.multibody.inputs import (
-    Input,
-    Law,
     TimeLaw,
-    check_joint_law,
     check_law,
-    joint_law,
     named_law,
     symbols_of,
     time_law,
 )
-from livens.multibody.joint import Joint
-from livens.multibody.joint_forces import ZERO_BRANCH
-from livens.multibody.joint_stops import JointStop
 from livens.multibody.wheel import Wheel
 from livens.types import ArrayLike, ModelFunction
-from livens.validation import check_arguments, check_array, check_nonnegative, check_number, check_positive
+from livens.validation import check_arguments, check_array, check_number, check_positive
 
 
-class ForceMethods(ModelBase):
+class ForceMethods(PointForceMethods, JointForceMethods):
     """Methods of `livens.Multibody` that add force elements."""
-
-    def spring(
-        self, name: str, point_a: Any, point_b: Any, *, stiffness: float, free_length: float | None = None
-    ) -> Element:
-        """Add a linear spring between two points.
-
-        Results: ``name.tension`` (N, positive in tension) and ``name.length`` (m).
-
-        Parameters
-        ----------
-        name : str
-            Name of the spring.
-        point_a, point_b : Marker, Body or array_like
-            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
-        stiffness : float
-            Stiffness in N/m.
-        free_length : float, optional
-            Free length in m. By default the distance in the reference configuration.
-
-        Returns
-        -------
-        Element
-            Force element.
-
-        Examples
-        --------
-        >>> import livens as lv
-        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
-        >>> ball = mb.particle("ball", at=[0, 0, -1], mass=2.0)
-        >>> coil = mb.spring("coil", [0, 0, 0], ball, stiffness=100.0)
-        >>> rest = mb.equilibrium()
-        >>> round(float(mb.simulate(t_end=0.1, h=0.01)["coil.tension"][-1]), 9)
-        19.62
-        """
-        if isinstance(point_a, MovingMarker) or isinstance(point_b, MovingMarker):
-            values = dict(
-                stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
-                length=check_nonnegative(f"{name}: the length", self._reference_length(point_a, point_b, free_length)),
-            )
-            return self.force_law(name, point_a, point_b, potential=_spring_energy, parameters=values)
-        ends, checked_length = (
-            self._attachments(name, point_a, point_b),
-            self._reference_length(point_a, point_b, free_length),
-        )
-        checked_stiffness = check_nonnegative(f"{name}: the stiffness", stiffness)
-        element = self._add_force_element(
-            name, point_forces.spring(*ends, checked_stiffness, checked_length), "spring", point_a, point_b
-        )
-        self._force_outputs.append(
-            (name, PointToPointOutputs(element, self._body_and_point(point_a), self._body_and_point(point_b)))
-        )
-        return element
-
-    def damper(self, name: str, point_a: Any, point_b: Any, *, damping: float) -> Element:
-        """Add a linear damper between two points, along the line through them.
-
-        The result is ``name.tension`` in N.
-
-        Parameters
-        ----------
-        name : str
-            Name of the damper.
-        point_a, point_b : Marker, Body or array_like
-            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
-        damping : float
-            Damping coefficient in N s/m.
-
-        Returns
-        -------
-        Element
-            Force element.
-        """
-        if isinstance(point_a, MovingMarker) or isinstance(point_b, MovingMarker):
-            values = dict(viscosity=check_nonnegative(f"{name}: the damping", damping))
-            return self.force_law(name, point_a, point_b, _damper_force, parameters=values)
-        ends = self._attachments(name, point_a, point_b)
-        element = self._add_force_element(name, point_forces.damper(*ends, damping), "damper", point_a, point_b)
-        self._force_outputs.append(
-            (name, PointToPointOutputs(element, self._body_and_point(point_a), self._body_and_point(point_b)))
-        )
-        return element
-
-    def spring_damper(
-        self,
-        name: str,
-        point_a: Any,
-        point_b: Any,
-        *,
-        stiffness: float,
-        damping: float,
-        free_length: float | None = None,
-    ) -> tuple[Element, Element]:
-        """Add a linear spring and a damper between two points; the damper is called ``name damper``.
-
-        Parameters
-        ----------
-        name : str
-            Name of the spring.
-        point_a, point_b : Marker, Body or array_like
-            Points: of a body (a body stands for its centre of mass), or fixed in space. At least one belongs to a body.
-        stiffness : float
-            Stiffness in N/m.
-        damping : float
-            Damping coefficient in N s/m.
-        free_length : float, optional
-            Free length in m. By default the distance in the reference configuration.
-
-        Returns
-        -------
-        tuple of (Element, Element)
-            Spring and damper.
-        """
-        check_nonnegative(f"{name}: the damping", damping)  # before the spring is added
-        spring = self.spring(name, point_a, point_b, stiffness=stiffness, free_length=free_length)
-        return spring, self.damper(f"{name} damper", point_a, point_b, damping=damping)
-
-    def marker(self, name: str, *, position: ModelFunction) -> MovingMarker:
-        """Return a point in space that moves as a function of time, such as a point of a road or of a shaker.
-
-        The marker can be an end of springs, dampers and force laws. Its motion supplies energy.
-
-        Parameters
-        ----------
-        name : str
-            Name of the marker.
-        position : callable
-            Position in m, a function of time with the shape of a point.
-
-        Returns
-        -------
-        MovingMarker
-            Moving marker.
-
-        Raises
-        ------
-        InputError
-            If `position` is not a function of time that returns a point.
-
-        Examples
-        --------
-        >>> import livens as lv
-        >>> from livens import math as m
-        >>> mb = lv.Multibody()
-        >>> wheel = mb.particle("wheel", at=[0, 0, 0.5], mass=1.0)
-        >>> road = mb.marker("road", position=lambda t: [0, 0, 0.1 * m.sin(t)])
-        >>> tyre = mb.spring("tyre", road, wheel, stiffness=1e4)
-        """
-        self._claim_name(name)
-        if not callable(position):
-            raise InputError(f"{name}: the position must be a function of time, got {position!r}; see body.point")
-        law = time_law(f"{name}: the position", position, "command", (self.dimension,))
-        return MovingMarker(name, lambda t: law.function(t, None))
-
-    def force_law(
-        self,
-        name: str,
-        point_a: Any,
-        point_b: Any,
-        force: ModelFunction | None = None,
-        *,
-        potential: ModelFunction | None = None,
-        parameters: Mapping[str, ArrayLike] | None = None,
-    ) -> Element:
-        """Add a force between two points, along the line through them, by a law of their distance.
-
-        Results: ``name.tension`` (N, positive in tension) and ``name.length`` (m). A force that depends on the length
-        only conserves the energy exactly if it is given as `potential`.
-
-        Parameters
-        ----------
-        name : str
-            Name of the force.
-        point_a, point_b : Marker, MovingMarker, Body or array_like
-            Points: of a body (a body stands for its centre of mass), or in space. At least one belongs to a body.
-        force : callable, optional
-            Tension in N: a function of some of ``length``, ``rate``, ``t`` and ``k`` (the parameters).
-        potential : callable, optional
-            Potential energy in J: a function of ``length`` and ``k``. It adds to `force`.
-        parameters : mapping of str to float, optional
-            Parameters of the law.
-
-        Returns
-        -------
-        Element
-            Force element.
-
-        Raises
-        ------
-        InputError
-            If there is neither a force nor a potential, or a law has other arguments or no scalar value.
-
-        Examples
-        --------
-        A spring that only pushes, and a damper of the square of the rate:
-
-        >>> import livens as lv
-        >>> from livens import math as m
-        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
-        >>> ball = mb.particle("ball", at=[0, 0, 1], mass=1.0)
-        >>> stop = mb.force_law(
-        ...     "stop", ball, [0, 0, 0], lambda length, rate: -2.0 * rate * abs(rate),
-        ...     potential=lambda length: 500 * m.maximum(1 - length, 0) ** 2,
-        ... )
-        >>> run = mb.simulate(t_end=0.1, h=1e-3)
-        """
-        if force is None and potential is None:
-            raise InputError(f"{name}: a force law needs a force or a potential")
-        law_parameters = dict(parameters or {})
-        laws: dict[str, Any] = {}
-        for role, law, arguments in (
-            ("force", force, force_laws.FORCE_ARGUMENTS),
-            ("potential", potential, force_laws.POTENTIAL_ARGUMENTS),
-        ):
-            if law is None:
-                continue
-            if not callable(law):
-                raise InputError(f"{name}: the {role} must be a function, got {law!r}")
-            check_law(f"{name}: the {role}", law, arguments, (), symbols_of(law_parameters))
-            laws[role] = named_law(law, arguments)
-        motion = tuple(x.position if isinstance(x, MovingMarker) else None for x in (point_a, point_b))
-        ends = self._attachments(name, point_a, point_b, may_move=True)
-        element = force_laws.point_force(*ends, **laws, motion=(motion[0], motion[1]), parameters=law_parameters)
-        self._add_force_element(name, element, "force_law", point_a, point_b)
-        sides = self._body_and_point(point_a), self._body_and_point(point_b)
-        self._force_outputs.append((name, PointToPointOutputs(element, *sides, (motion[0], motion[1]))))
-        return element
-
-    def gravitation(
-        self, name: str, body_a: Body, body_b: Body, *, constant: float = point_forces.GRAVITATION
-    ) -> Element:
-        """Add Newtonian gravitation between two bodies, with their masses at their centres.
-
-        The result is ``name.force`` (N) on the second body, in space.
-
-        Parameters
-        ----------
-        name : str
-            Name of the force.
-        body_a, body_b : Body
-            Bodies; not the ground.
-        constant : float, default 6.6743e-11
-            Gravitational constant in m^3/(kg s^2).
-
-        Returns
-        -------
-        Element
-            Force element.
-        """
-        self._check_body_pair(name, body_a, body_b)
-        if body_a.element is None or body_b.element is None:
-            raise InputError(f"{name}: gravitation needs two bodies; the ground has no mass")
-        element = self._add_force_element(name, point_forces.gravitation(body_a.element, body_b.element, constant))
-        self._force_outputs.append((name, BodyWrenchOutputs(element, body_b, np.zeros(self.dimension), ("force",))))
-        return element
-
-    def torsion_spring(self, name: str, joint: Joint, *, stiffness: float, rest_angle: float = 0.0) -> Element:
-        """Add a torsion spring in a joint; its angle is continuous over any number of revolutions.
-
-        The result is ``name.torque`` in N m.
-
-        Parameters
-        ----------
-        name : str
-            Name of the spring.
-        joint : Joint
-            Joint with an angle.
-        stiffness : float
-            Stiffness in N m/rad.
-        rest_angle : float, default 0
-            Rest angle in rad.
-
-        Returns
-        -------
-        Element
-            Force element.
-        """
-        parameters = dict(
-            stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
-            rest=check_number(f"{name}: rest", rest_angle),
-            angle_branch=ZERO_BRANCH,
-        )
-        self._require_coordinate(name, joint, "angle")
-        element = joint.force_element(
-            name, parameters, potential=joint_forces.torsion_spring_potential(joint.a, joint.b)
-        )
-        return self._register_joint_output(joint, True, self._add_force_element(name, element, "torsion_spring", joint))
-
-    def torsion_damper(self, name: str, joint: Joint, *, damping: float) -> Element:
-        """Add a torsion damper in a joint.
-
-        The result is ``name.torque`` in N m.
-
-        Parameters
-        ----------
-        name : str
-            Name of the damper.
-        joint : Joint
-            Joint with an angle.
-        damping : float
-            Damping coefficient in N m s/rad.
-
-        Returns
-        -------
-        Element
-            Force element.
-        """
-        parameters = dict(viscosity=check_nonnegative(f"{name}: the damping", damping))
-        self._require_coordinate(name, joint, "angle")
-        element = joint.force_element(name, parameters, dissipation=joint_forces.torsion_damper(joint.a, joint.b))
-        return self._register_joint_output(joint, True, self._add_force_element(name, element, "torsion_damper", joint))
-
-    def motor(
-        self,
-        joint: Joint,
-        *,
-        torque: ModelFunction | float | Input | None = None,
-        force: ModelFunction | float | Input | None = None,
-        parameters: Mapping[str, ArrayLike] | None = None,
-        name: str = "",
-    ) -> Element:
-        """Add a motor in a joint: a torque or a force, given as a function of time and of the joint state.
-
-        The result is ``name.torque`` (N m) about the joint axis, or ``name.force`` (N) along it, on the second body.
-
-        Parameters
-        ----------
-        joint : Joint
-            Joint with an angle (`torque`) or a displacement (`force`).
-        torque : float or callable, optional
-            Torque in N m: a number, an `input`, or a function of some of ``t``, ``angle``, ``rate`` and ``k`` (the
-            parameters). The angle is continuous over revolutions and zero in the reference configuration.
-        force : float or callable, optional
-            Force in N: a number, an `input`, or a function of some of ``t``, ``position``, ``velocity`` and ``k``.
-        parameters : mapping of str to float, optional
-            Parameters of the law.
-        name : str, optional
-            Name of the motor; by default that of the joint, followed by "motor".
-
-        Returns
-        -------
-        Element
-            Force element.
-
-        Raises
-        ------
-        InputError
-            Unless exactly one of `torque` and `force` is given, and the joint has that coordinate.
-        """
-        if (torque is None) == (force is None):
-            raise InputError("a motor needs either a torque or a force")
-        name, rotational = name or self._default_name(joint, "motor"), torque is not None
-        self._require_coordinate(name, joint, "angle" if rotational else "slide")
-        value, law_parameters = torque if rotational else force, dict(parameters or {})
-        inputs, uses_angle = dict[str, Input](), False
-        if callable(value):
-            law = joint_law(value, bool(law_parameters))
-            uses_angle = check_joint_law(f"{name}: the law", value, law_parameters) and rotational
-        else:
-            timed = time_law(f"{name}: the law", value, "command")
-            law, inputs, law_parameters = _time_only(timed.function), timed.inputs, law_parameters | timed.parameters
-        if uses_angle:
-            law_parameters["angle_branch"] = ZERO_BRANCH
-        motor_forces = joint_forces.motor(joint.a, joint.b, law, rotational)
-        element = self._add_force_element(
-            name, joint.force_element(name, law_parameters, forces=motor_forces), "motor", joint
-        )
-        self._register_inputs(element, inputs)
-        return self._register_joint_output(joint, rotational, element)
-
-    def _register_inputs(self, element: Element, inputs: Mapping[str, Input]) -> None:
-        """Register the inputs that a new element reads."""
-        for parameter, declared in inputs.items():
-            declared.uses.append((element, parameter))
-
-    def input(self, name: str, value: Any = 0.0) -> Input:
-        """Declare an input: a torque, force or motion that is set from outside during a run.
-
-        Pass the input to motors, drives, wrenches and controllers in place of a number or of a function of time. Set
-        it by ``step.step(state, inputs={name: value})``, or for a whole run by ``simulate(inputs={name: values})``.
-
-        Parameters
-        ----------
-        name : str
-            Name of the input.
-        value : float or array_like, default 0
-            Value before the first change, in the unit of its use; its shape is that of the input.
-
-        Returns
-        -------
-        Input
-            Input, to be passed to force elements.
-
-        Raises
-        ------
-        InputError
-            If the name is in use, or `value` is not finite.
-
-        Examples
-        --------
-        >>> import livens as lv
-        >>> mb = lv.Multibody(gravity=[0, 0, -9.81])
-        >>> arm = mb.rod("arm", a=[0, 0, 0], b=[1, 0, 0], mass=1.0)
-        >>> shoulder = mb.revolute("shoulder", mb.ground, arm, at=arm.a, axis="y")
-        >>> drive = mb.motor(shoulder, torque=mb.input("torque"))
-        >>> step = lv.prepare(mb.problem("arm", h=0.01, t_end=1.0))
-        >>> state = step.start()
-        >>> for _ in range(10):
-        ...     state = step.step(state, inputs={"torque": -4.905})  # the weight of the arm
-        >>> bool(abs(state.v).max() < 1e-12)
-        True
-        """
-        self._claim_name(name)
-        declared = self._inputs[name] = Input(name, check_array(f"{name}: the value", value))
-        return declared
-
-    def _register_joint_output(self, joint: Joint, rotational: bool, element: Element) -> Element:
-        """Register the output of a force element in a joint, and the branch of its angle."""
-        if "angle_branch" in element.parameters.values:
-            self._angle_branches.append((joint, element, "angle_branch"))
-        self._force_outputs.append((element.name, JointForceOutputs(element, joint, rotational)))
-        return element
-
-    def drive(
-        self,
-        joint: Joint,
-        *,
-        angle: Any = None,
-        position: Any = None,
-        rate: Any = None,
-        velocity: Any = None,
-        name: str = "",
-    ) -> Element:
-        """Prescribe the motion of a joint by a rheonomic constraint.
-
-        The result is the drive torque ``name.torque`` (N m) or force ``name.force`` (N) on the second body.
-
-        Parameters
-        ----------
-        joint : Joint
-            Driven joint.
-        angle, position : float or callable, optional
-            Angle in rad or displacement in m: a constant or a function of time.
-        rate, velocity : float or callable, optional
-            Angular rate in rad/s or sliding velocity in m/s: a constant or a function of time.
-        name : str, optional
-            Name of the drive; by default that of the joint, followed by "drive".
-
-        Returns
-        -------
-        Element
-            Constraint element.
-
-        Raises
-        ------
-        InputError
-            Unless exactly one motion is given, and the joint has that coordinate.
-        """
-        laws = {
-            k: law
-            for k, law in dict(angle=angle, position=position, rate=rate, speed=velocity).items()
-            if law is not None
-        }
-        if len(laws) != 1:
-            raise InputError("a drive needs exactly one of angle, position, rate and velocity")
-        ((quantity, law),) = laws.items()
-        name, rotational = name or self._default_name(joint, "drive"), quantity in ("angle", "rate")
-        self._require_coordinate(name, joint, "angle" if rotational else "slide")
-        timed = time_law(f"{name}: the law", law, "command")
-        law = timed.function
-        if quantity in ("angle", "position"):
-            constraint = joint_forces.angle_drive if rotational else joint_forces.displacement_drive
-            functions: dict[str, Any] = dict(constraints=constraint(joint.a, joint.b, law))
-        else:
-            functions = dict(velocity_constraints=joint_forces.rate_drive(joint.a, joint.b, law, rotational))
-        element = self._add_force_element(
-            name, joint.force_element(name, timed.parameters, constraint_names=[quantity], **functions)
-        )
-        self._register_inputs(element, timed.inputs)
-        self._drives.append((element, "N m" if rotational else "N"))
-        return element
-
-    def limit(
-        self,
-        name: str,
-        joint: Joint,
-        *,
-        lower: float | None = None,
-        upper: float | None = None,
-        stiffness: float,
-        damping: float = 0.0,
-        restitution: float | None = None,
-    ) -> Element:
-        """Limit the range of a joint.
-
-        Beyond the limits a spring pushes the joint back (soft stop). With `restitution`, the joint bounces (hard stop).
-        The result is ``name.torque`` (N m), or ``name.force`` (N) for sliding joints.
-
-        Parameters
-        ----------
-        name : str
-            Name of the limit.
-        joint : Joint
-            Joint with one rotation or one translation.
-        lower, upper : float, optional
-            Limits in rad or m, measured from the reference configuration. Angles are continuous over revolutions.
-        stiffness : float
-            Spring stiffness beyond the limits, in N m/rad or N/m.
-        damping : float, default 0
-            Hunt-Crossley damping in N m s/rad^2 or N s/m^2: the damping force is ``damping * penetration * rate``.
-        restitution : float, optional
-            Coefficient of restitution of a hard stop, between 0 and 1. The impact changes the velocities of all bodies.
-            When the bounces become shorter than a few steps, the joint comes to rest on the spring.
-
-        Returns
-        -------
-        Element
-            Force element.
-
-        Raises
-        ------
-        InputError
-            If no limit is given, the range is empty, or `restitution` is not between 0 and 1.
-        """
-        rotational = isinstance(joint, Joint) and joint.joint_type.angle
-        self._require_coordinate(name, joint, "angle" if rotational else "slide")
-        if lower is None and upper is None:
-            raise InputError(f"{name}: a limit needs lower or upper")
-        parameters: dict[str, Any] = {
-            side: check_number(f"{name}: {side}", limit)
-            for side, limit in dict(lower=lower, upper=upper).items()
-            if limit is not None
-        }
-        range_ = parameters.get("upper", np.inf) - parameters.get("lower", -np.inf)
-        if not range_ > 0:
-            raise InputError(f"{name}: lower must be below upper")
-        if rotational and restitution is not None and (len(parameters) < 2 or range_ >= 2 * np.pi):
-            raise InputError(f"{name}: a hard stop of an angle needs both ends, less than one turn apart")
-        arguments = joint.a, joint.b, rotational, tuple(parameters), restitution is not None
-        parameters["stiffness"] = check_nonnegative(f"{name}: the stiffness", stiffness)
-        if rotational:
-            parameters["angle_branch"] = ZERO_BRANCH
-        functions: dict[str, Any] = dict(potential=bushings.limit_potential(*arguments))
-        if check_nonnegative(f"{name}: the damping", damping):
-            parameters["viscosity"] = float(damping)
-            functions["dissipation"] = bushings.limit_dissipation(*arguments)
-        stops = []
-        if restitution is not None:
-            coefficient = check_nonnegative(f"{name}: the restitution", restitution)
-            if coefficient > 1:
-                raise InputError(f"{name}: the restitution must be between 0 and 1, got {coefficient:g}")
-            limits = [
-                (side, at, sign) for side, at, sign in (("lower", lower, -1.0), ("upper", upper, 1.0)) if at is not None
-            ]
-            stops = [
-                JointStop(f"{name} {side}", joint, float(at), sign, coefficient, name) for side, at, sign in limits
-            ]
-            parameters["touching"] = 0.0
-        element = self._add_force_element(name, joint.force_element(name, parameters, **functions), "limit", joint)
-        self._joint_stops += stops
-        return self._register_joint_output(joint, rotational, element)
-
-    def friction(
-        self,
-        name: str,
-        joint: Joint,
-        *,
-        torque: float | None = None,
-        force: float | None = None,
-        static: float | None = None,
-        stribeck: float = 0.1,
-        rate_tolerance: float = 1e-3,
-    ) -> Element:
-        """Add dry friction in a joint: Stribeck friction, regularised at low rates; it never supplies energy.
-
-        The result is ``name.torque`` in N m or ``name.force`` in N.
-
-        Parameters
-        ----------
-        name : str
-            Name of the friction.
-        joint : Joint
-            Joint with an angle (`torque`) or a displacement (`force`).
-        torque : float, optional
-            Kinetic friction torque in N m.
-        force : float, optional
-            Kinetic friction force in N.
-        static : float, optional
-            Static friction level in N m or N, if it is higher than the kinetic level.
-        stribeck : float, default 0.1
-            Stribeck rate in rad/s or m/s, at which half of the difference of static and kinetic level remains.
-        rate_tolerance : float, default 1e-3
-            Regularisation rate in rad/s or m/s; smaller than `stribeck`.
-
-        Returns
-        -------
-        Element
-            Force element.
-
-        Raises
-        ------
-        InputError
-            Unless exactly one of `torque` and `force` is given, and `stribeck` exceeds `rate_tolerance`.
-        """
-        if (torque is None) == (force is None):
-            raise InputError(f"{name}: friction needs either a torque or a force")
-        rotational = torque is not None
-        self._require_coordinate(name, joint, "angle" if rotational else "slide")
-        kinetic = check_nonnegative(f"{name}: the level", torque if rotational else force)
-        static_level = kinetic if static is None else check_nonnegative(f"{name}: static", static)
-        rates = dict(
-            stribeck=check_positive(f"{name}: stribeck", stribeck),
-            smooth=check_positive(f"{name}: smooth", rate_tolerance),
-        )
-        if rates["stribeck"] <= rates["smooth"]:
-            raise InputError(f"{name}: stribeck must be greater than rate_tolerance")
-        parameters = dict(level=kinetic, static=static_level, **rates)
-        element = joint.force_element(
-            name, parameters, dissipation=bushings.stribeck_friction(joint.a, joint.b, rotational)
-        )
-        return self._register_joint_output(joint, rotational, self._add_force_element(name, element, "friction", joint))
 
     def bushing(
         self,
@@ -664,13 +36,13 @@ class ForceMethods(ModelBase):
         body_a: Body,
         body_b: Body,
         *,
-        stiffness: Any = None,
-        damping: Any = None,
+        stiffness: object = None,
+        damping: object = None,
         potential: ModelFunction | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
-        at: Any = None,
-        at_second: Any = None,
-        axes: Any = None,
+        at: PointLike | None = None,
+        at_second: PointLike | None = None,
+        axes: object = None,
     ) -> Element:
         """Add a bushing: an elastic connection of two bodies in all six directions.
 
@@ -760,66 +132,6 @@ class ForceMethods(ModelBase):
         )
         return element
 
-    def cable(
-        self, name: str, *points: object, stiffness: float, free_length: float | None = None, damping: float = 0.0
-    ) -> Element:
-        """Add a cable from the first point to the last; it slides over the points between without friction.
-
-        The cable is in tension if it is longer than its free length, and never pushes. Results: ``name.tension`` (N)
-        and ``name.length`` (m).
-
-        Parameters
-        ----------
-        name : str
-            Name of the cable.
-        *points : Marker, Body or array_like
-            At least two points of bodies or of space.
-        stiffness : float
-            Stiffness in N/m.
-        free_length : float, optional
-            Free length in m. By default the length in the reference configuration.
-        damping : float, default 0
-            Damping coefficient in N s/m, active while the cable is taut.
-
-        Returns
-        -------
-        Element
-            Force element.
-
-        Raises
-        ------
-        InputError
-            If there are fewer than two points, or no point belongs to a body.
-        """
-        if len(points) < 2:
-            raise InputError(f"{name}: a cable needs at least two points")
-        ends = [AttachmentPoint(self._attachment(name, point)) for point in points]
-        names = list(dict.fromkeys(str(c) for end in ends for c in end.coordinates))
-        if not names:
-            raise InputError(f"{name}: one of the points must belong to a body")
-        indices = tuple(tuple(names.index(str(c)) for c in end.coordinates) for end in ends)
-        parametrisations = tuple(end.parametrisation for end in ends)
-        positions = [parse_point(name, x.centre if isinstance(x, Body) else x, self.dimension) for x in points]
-        reference_length = sum(float(np.linalg.norm(y - x)) for x, y in itertools.pairwise(positions))
-        parameters: dict[str, Any] = {f"X{i}": end.local_position for i, end in enumerate(ends)}
-        parameters |= dict(
-            stiffness=check_nonnegative(f"{name}: the stiffness", stiffness),
-            length=reference_length if free_length is None else check_nonnegative(f"{name}: the length", free_length),
-        )
-        functions: dict[str, Any] = dict(potential=bushings.cable_potential(parametrisations, indices))
-        if check_nonnegative(f"{name}: the damping", damping):
-            parameters["viscosity"] = float(damping)
-            functions["dissipation"] = bushings.cable_dissipation(parametrisations, indices)
-        visual = bushings.cable_visual(parametrisations, indices)
-        element = self._add_force_element(
-            name, Element(names, parameters=parameters, name=name, visual=visual, **functions)
-        )
-        tension = bushings.cable_tension(parametrisations, indices, damping > 0)
-        self._force_outputs.append(
-            (name, CableOutputs(element, bushings.cable_length(parametrisations, indices), tension))
-        )
-        return element
-
     def wrench(
         self, name: str, body: Body, *, force: Any = None, torque: Any = None, at: Any = None, frame: str = "space"
     ) -> None:
@@ -872,8 +184,56 @@ class ForceMethods(ModelBase):
             self._register_inputs(element, laws[quantity].inputs)
             self._force_outputs.append((name, BodyWrenchOutputs(element, body, np.zeros(self.dimension), (quantity,))))
 
+    def external_force(self, function: object, *, depends_on_velocity: bool = True, jacobian: object = None) -> None:
+        """Apply an external force: compiled code that maps the state of all bodies to forces.
+
+        The function receives the coordinates and velocities of `system`, in the order of ``system.coordinates``: of
+        every body the centre of mass and the columns of its rotation matrix. See `livens.ExternalForce`.
+
+        Parameters
+        ----------
+        function : cfunc, ctypes function, int or ExternalForce
+            Compiled function, or its address.
+        depends_on_velocity : bool, default True
+            Whether the force depends on velocities. Of an `ExternalForce`, its own value is used.
+        jacobian : cfunc, ctypes function or int, optional
+            Compiled Jacobian for implicit schemes. Default: forward differences.
+
+        Raises
+        ------
+        InputError
+            If `function` is not compiled, the mechanism has an external force, or it has contact groups.
+
+        Examples
+        --------
+        >>> import ctypes, livens as lv
+        >>> doubles = ctypes.POINTER(ctypes.c_double)
+        >>> @ctypes.CFUNCTYPE(None, doubles, doubles, doubles, doubles, doubles)
+        ... def wind(q, v, t, k, force):
+        ...     force[0] = 2.0  # N along x, at the centre of mass
+        >>> mb = lv.Multibody()
+        >>> ball = mb.sphere("ball", at=[0, 0, 0], radius=0.1, mass=1.0)
+        >>> mb.external_force(wind, depends_on_velocity=False)
+        >>> run = mb.simulate(h=0.1, t_end=1.0)
+        >>> print(round(run["ball.position"][-1, 0], 12))
+        1.0
+        """
+        if self._external_force is not None:
+            raise InputError("the mechanism has an external force already: add both in one function")
+        if self._contact_groups:
+            raise InputError(
+                "a mechanism with a contact group takes no external force: give the contacts with mb.contact instead"
+            )
+        force = function
+        if not isinstance(force, ExternalForce):
+            force = ExternalForce(function, depends_on_velocity=depends_on_velocity, jacobian=jacobian)
+        elif jacobian is not None:
+            raise InputError("give the Jacobian to lv.ExternalForce, or the compiled function itself")
+        self._external_force = force
+        self.__dict__.pop("_built", None)
+
     def wheel(
-        self, name: str, body: Body, axis: Any, inertia: float, *, rate: float = 0.0, torque: Any = 0.0
+        self, name: str, body: Body, axis: object, inertia: float, *, rate: float = 0.0, torque: object = 0.0
     ) -> Element:
         """Add a wheel to a body: a flywheel, reaction wheel or gyroscope, as a gyrostat.
 
@@ -947,15 +307,7 @@ class ForceMethods(ModelBase):
         self._user_outputs[name] = expression
 
 
-def _spring_energy(length: Any, k: Any) -> Any:
-    return 0.5 * k.stiffness * (length - k.length) ** 2
-
-
-def _damper_force(rate: Any, k: Any) -> Any:
-    return k.viscosity * rate
-
-
-def _spatial_matrix(context: str, value: Any) -> np.ndarray:
+def _spatial_matrix(context: str, value: object) -> np.ndarray:
     """Return a symmetric positive semidefinite 6x6 matrix from six diagonal entries or a matrix."""
     values = check_array(context, value)
     matrix = np.diag(values) if values.shape == (6,) else values
@@ -964,9 +316,3 @@ def _spatial_matrix(context: str, value: Any) -> np.ndarray:
     if np.linalg.eigvalsh(matrix)[0] < -1e-9 * np.abs(matrix).max():
         raise InputError(f"{context} must be positive semidefinite")
     return np.asarray(matrix)
-
-
-@functools.lru_cache(maxsize=256)
-def _time_only(law: Law) -> Law:
-    """Return a law of ``(t, k)`` as a law in a joint."""
-    return lambda t, coordinate, rate, k: law(t, k)

@@ -12,7 +12,7 @@ from livens.multibody.contacts.shapes import CollisionShape
 
 
 def candidate_pairs(shapes: Sequence[CollisionShape], max_gap: float) -> list[tuple[int, int]]:
-    """Return the sorted index pairs of shapes whose bounding spheres have a gap of at most `within` metres.
+    """Return the sorted index pairs of shapes whose bounding spheres have a gap of at most `max_gap` metres.
 
     The cells are as large as the diameter of the largest bounding sphere plus the gap, so that only neighbouring cells
     are tested.

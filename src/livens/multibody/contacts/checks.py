@@ -73,7 +73,7 @@ class SweptPair:
     radius_sum: float
 
     def passes(self, q: np.ndarray) -> np.ndarray:
-        """Return the steps, as a mask, in which the spheres meet between two rows of coordinates but at neither."""
+        """Return the steps, as a mask, in which the spheres meet and move by more than the sum of their radii."""
         arm = self.centres[0].positions(q) - self.centres[1].positions(q)
         limit, start, change = self.radius_sum**2, arm[:-1], np.diff(arm, axis=0)
         square = np.einsum("ij,ij->i", change, change)
@@ -82,8 +82,7 @@ class SweptPair:
         if fast.size:
             s = np.clip(-np.einsum("ij,ij->i", start[fast], change[fast]) / square[fast], 0.0, 1.0)
             nearest = start[fast] + s[:, None] * change[fast]
-            ends = np.minimum((start[fast] ** 2).sum(axis=1), (arm[1:][fast] ** 2).sum(axis=1))
-            passing[fast] = ((nearest**2).sum(axis=1) < limit) & (ends > limit)
+            passing[fast] = (nearest**2).sum(axis=1) < limit
         return passing
 
 

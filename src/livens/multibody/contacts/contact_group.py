@@ -369,16 +369,25 @@ def check_group_penetration(groups: Mapping[str, ContactGroup], system: System, 
 
 
 def check_group_step_size(
-    groups: Mapping[str, ContactGroup], system: System, q: np.ndarray, v: np.ndarray, h: float, g: float
+    groups: Mapping[str, ContactGroup], system: System, q: np.ndarray, v: np.ndarray, h: float, gravity: np.ndarray
 ) -> None:
-    """Raise InputError if a collision at the initial velocity plus free fall lasts less than two steps."""
+    """Raise InputError if a collision at the initial velocity plus free fall lasts less than two steps.
+
+    The height of the fall is the largest one between the bodies, or from a body to a fixed plane.
+    """
     contacts = system.external_force
     if not isinstance(contacts, DetectedContacts) or not isinstance(h, (int, float)) or not h > 0:
         return
     centres, d = contacts.bounding_centres(q), contacts.dimension
     moving_proxies = [i for i, proxy in enumerate(contacts.proxies) if proxy.n_dofs]
     fast = max(float(np.linalg.norm(v[contacts.proxies[i].first_dof :][:d])) for i in moving_proxies)
-    speed = float(np.hypot(fast, np.sqrt(2 * g * np.ptp(centres[moving_proxies], axis=0).max())))
+    falls = [float(np.linalg.norm(gravity) * np.ptp(centres[moving_proxies], axis=0).max())]
+    for shape in (shape for group in groups.values() for shape in group.shapes):
+        plane = _plane(shape)
+        if plane is not None:
+            heights = centres[moving_proxies] @ plane[:-1] - plane[-1]
+            falls.append(float(-gravity @ plane[:-1] * heights.max()))
+    speed = float(np.hypot(fast, np.sqrt(2 * max(falls))))
     if speed < MIN_CHECKED_SPEED:
         return
     for group in groups.values():

@@ -11,8 +11,10 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import casadi as ca
+
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.tracing import ModelFunction
 from livens.multibody.contacts.geometry.pair_geometry import PairGeometry, relative_angular_velocity, slip_velocity
 from livens.multibody.contacts.normal_laws.base import NormalLaw
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Friction:
     """Regularised Coulomb friction ``coefficient N v/sqrt(v^2 + slip_tolerance^2)``, with spinning and rolling parts.
@@ -114,14 +117,28 @@ def spinning_torque(
 
 
 @functools.cache
-def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
-    """Return the Hunt-Crossley dissipation: the normal force is ``elastic max(0, 1 + damping depth rate)``."""
+def damping_of_gaps(gaps: ModelFunction, law: NormalLaw) -> ModelFunction:
+    """Return the Hunt-Crossley dissipation: the normal force is ``elastic max(0, 1 + damping depth rate)``.
+
+    `gaps` is a function of q and k; q must be symbols.
+    """
 
     def dissipation(q: Vector, v: Vector, k: ParameterNamespace) -> ScalarLike:
-        load = law.force(penetration(geometry.gap_at(a, b, q, k)), k)
-        return load * hunt_crossley_potential(k.damping, -geometry.gap_rate(a, b, q, v, k))
+        values = list(gaps(q, k))
+        rates = m.from_casadi(ca.jtimes(m.to_casadi(m.array(values)), m.to_casadi(q), m.to_casadi(v)))
+        terms = [
+            law.force(penetration(gap), k) * hunt_crossley_potential(k.damping, -rate)
+            for gap, rate in zip(values, rates, strict=True)
+        ]
+        return sum(terms[1:], terms[0])
 
     return dissipation
+
+
+@functools.cache
+def damping(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> ModelFunction:
+    """Return the Hunt-Crossley dissipation of a pair."""
+    return damping_of_gaps(lambda q, k: [geometry.gap_at(a, b, q, k)], law)
 
 
 @functools.cache

@@ -39,15 +39,37 @@ def least_norm_solution(matrix: np.ndarray, rhs: np.ndarray) -> np.ndarray:
 
 
 def impact_impulse(delassus: np.ndarray, velocity: np.ndarray, e: float, mu: float) -> np.ndarray:
-    """Return the impulse of one impact (Newton restitution, Coulomb friction), normal component first."""
+    """Return the impulse of one impact (Newton restitution, Coulomb friction), normal component first.
+
+    The impulse is that of sticking if it lies in the friction cone. Otherwise the tangential impulse is on the cone and
+    opposes the slip after the impact, which may have another direction than that of the approach.
+    """
     approach_velocity, normal = float(velocity[0]), np.eye(len(velocity))[0]
     sticking_impulse = least_norm_solution(delassus, -velocity - e * approach_velocity * normal)
     if len(velocity) == 1 or np.linalg.norm(sticking_impulse[1:]) <= mu * sticking_impulse[0]:
         return sticking_impulse
-    tangential_velocity = velocity - approach_velocity * normal
-    slip_speed = float(np.linalg.norm(tangential_velocity))
-    impulse_direction = normal if not slip_speed else normal - mu * tangential_velocity / slip_speed
-    return np.asarray(-(1 + e) * approach_velocity / (normal @ delassus @ impulse_direction) * impulse_direction)
+    # without the normal velocity, slip = S (P - P_stick) and the normal impulse is a - b P; on the cone slip = -x P
+    a, b = -(1 + e) * approach_velocity / delassus[0, 0], delassus[0, 1:] / delassus[0, 0]
+    S = delassus[1:, 1:] - np.outer(delassus[1:, 0], b)
+    eigenvalues, axes = np.linalg.eigh((S + S.T) / 2)
+    eigenvalues = np.maximum(eigenvalues, 0.0)
+    sticking = axes.T @ sticking_impulse[1:]
+
+    def tangential(x: float) -> np.ndarray:
+        return np.asarray(axes @ (eigenvalues / (eigenvalues + x) * sticking))
+
+    if len(velocity) == 2:  # in the plane the direction is known
+        direction = np.sign(sticking_impulse[1:])
+        normal_impulse = a / (1 + mu * float(b @ direction))
+        return np.concatenate([[normal_impulse], mu * normal_impulse * direction])
+    scale = float(eigenvalues.max())
+    low, high = 0.0, 1.0  # of x / (x + scale): outside of the cone at 0, inside at 1
+    for _ in range(100):
+        middle = (low + high) / 2
+        trial = tangential(scale * middle / (1 - middle))
+        low, high = (middle, high) if np.linalg.norm(trial) > mu * (a - b @ trial) else (low, middle)
+    result = tangential(scale * low / (1 - low))
+    return np.concatenate([[a - b @ result], result])
 
 
 def dissipative_impulse(delassus: np.ndarray, velocity: np.ndarray, e: float, mu: float) -> np.ndarray:

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens.errors import InputError, explain_call_errors
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.expressions.parameters import TiedParameter, shared
+from livens.expressions.tracing import ModelFunction
 from livens.models.element import Element, InvariantForm, of_invariants
 from livens.multibody.body import Body
 from livens.multibody.contacts import dissipation as resisting
 from livens.multibody.contacts.dissipation import Friction
 from livens.multibody.contacts.geometry.pair_geometry import PairGeometry
 from livens.multibody.contacts.narrow_phase import ContactPoint, contact_points
+from livens.multibody.contacts.normal_laws import Hertz, Linear
 from livens.multibody.contacts.normal_laws.base import NormalLaw
 from livens.multibody.contacts.shapes import CollisionShape
 from livens.multibody.contacts.visuals import static_visual
 from livens.multibody.parametrisation import DirectorParametrisation, GroundParametrisation, Parametrisation
-from livens.types import ScalarLike, Vector
+from livens.types import FloatArray, ScalarLike, Vector
+from livens.validation import check_nonnegative, check_positive
 
 if TYPE_CHECKING:
     from livens.expressions.parameters import ParameterNamespace
 
 
+#: Laws by name for `gap_contact`; the stiffness is a parameter of the element.
+_UNIT_LAWS: dict[str, NormalLaw] = {"linear": Linear(1.0), "hertz": Hertz(1.0)}
 #: Largest initial penetration depth, relative to the characteristic size of the smaller shape.
 MAX_INITIAL_PENETRATION = 0.2
 
@@ -41,32 +46,94 @@ class ContactElement(Element):
 
 
 class NormalForceElement(ContactElement):
-    """Normal-force element; its stiffness can control the step size (Modin 2009, paper II)."""
+    """Normal-force element of one or several gaps; its stiffness can control the step size (Modin 2009, paper II)."""
 
     def __init__(
-        self, *arguments: Any, pair: tuple[PairGeometry, NormalLaw, Parametrisation, Parametrisation], **functions: Any
+        self,
+        *arguments: Any,
+        law: NormalLaw,
+        gap_function: ModelFunction,
+        law_fingerprint: tuple[str, ...] = (),
+        **functions: Any,
     ) -> None:
+        self.law, self._gap_function, self._law_fingerprint = law, gap_function, law_fingerprint
         super().__init__(*arguments, **functions)
-        self._pair = pair
+
+    def extra_fingerprint(self) -> tuple[str, ...] | None:
+        return self._law_fingerprint or None
 
     def gaps(self, q: Vector, k: ParameterNamespace) -> list[ScalarLike]:
-        """Return the gap between the surfaces, negative in penetration."""
-        geometry, _, a, b = self._pair
-        return [geometry.gap_at(a, b, q, k)]
+        """Return the gaps between the surfaces, negative in penetration."""
+        return list(self._gap_function(q, k))
 
     def stiffness(self, gap: ScalarLike, k: ParameterNamespace, smoothing_length: float) -> Any:
         """Return the contact stiffness, the derivative of the force by the depth, smoothed around zero (eq. 28)."""
-        return self._pair[1].smoothed_stiffness(gap, k, smoothing_length)
+        return self.law.smoothed_stiffness(gap, k, smoothing_length)
 
 
 @functools.cache
-def contact_potential(geometry: PairGeometry, law: NormalLaw, a: Parametrisation, b: Parametrisation) -> InvariantForm:
-    """Return the contact potential as a function of invariants."""
+def contact_potential(invariants: ModelFunction, gaps: ModelFunction, law: NormalLaw) -> InvariantForm:
+    """Return the contact potential, the sum over gaps that are functions of invariants."""
 
     def energy(w: Vector, k: ParameterNamespace) -> Any:
-        return law.energy(resisting.penetration(geometry.gap(w, k)), k)
+        return sum(law.energy(resisting.penetration(gap), k) for gap in gaps(w, k))
 
-    return of_invariants(lambda q, k: list(geometry.invariants(a, b, q, k)), energy)
+    return of_invariants(invariants, energy)
+
+
+@functools.cache
+def _pair_functions(
+    geometry: PairGeometry, a: Parametrisation, b: Parametrisation
+) -> tuple[ModelFunction, ModelFunction, ModelFunction]:
+    """Return the invariants of a pair, its gap as a function of them, and its gap as a function of the coordinates."""
+    return (
+        lambda q, k: list(geometry.invariants(a, b, q, k)),
+        lambda w, k: [geometry.gap(w, k)],
+        lambda q, k: [geometry.gap_at(a, b, q, k)],
+    )
+
+
+@functools.cache
+def _gaps_at(invariants: ModelFunction, gaps: ModelFunction) -> ModelFunction:
+    return lambda q, k: gaps(invariants(q, k), k)
+
+
+def gap_contact(
+    coordinates: Sequence[int | str],
+    invariants: ModelFunction,
+    gaps: ModelFunction,
+    *,
+    stiffness: float,
+    law: str = "linear",
+    dissipation: float = 0.0,
+    parameters: Mapping[str, FloatArray | float] | None = None,
+    name: str = "",
+    visual: ModelFunction | None = None,
+) -> NormalForceElement:
+    """Return a compliant contact whose gaps are functions of k and of invariants of the coordinates.
+
+    The invariants are at most quadratic in q, see `of_invariants`. The law is "linear" or "hertz", with the stiffness
+    in N/m or N/m^1.5; the dissipation in s/m is that of Hunt and Crossley.
+    """
+    label = name or "a contact"
+    if law not in _UNIT_LAWS:
+        raise InputError(f"{label}: unknown law '{law}'{suggestion(law, _UNIT_LAWS)}")
+    normal_law = _UNIT_LAWS[law]
+    law_parameters = dict(stiffness=check_positive(f"{label}: the stiffness", stiffness))
+    if check_nonnegative(f"{label}: the dissipation", dissipation):
+        law_parameters["damping"] = float(dissipation)
+    gap_function = _gaps_at(invariants, gaps)
+    return NormalForceElement(
+        coordinates,
+        potential=contact_potential(invariants, gaps, normal_law),
+        dissipation=resisting.damping_of_gaps(gap_function, normal_law) if dissipation else None,
+        parameters=dict(parameters or {}) | law_parameters,
+        name=name,
+        visual=visual,
+        law=normal_law,
+        gap_function=gap_function,
+        law_fingerprint=("contact", type(normal_law).__name__),
+    )
 
 
 @dataclass(frozen=True)
@@ -156,15 +223,17 @@ class PairContact:
             _contact_body(contact_point.body_b, contact_point.uses_rotation_b),
         )
         visual = None if self._parameter_owner is not None else static_visual(self.shape_a, self.shape_b)
+        invariants, gaps, gap_function = _pair_functions(contact_point.geometry, a[0], b[0])
         normal_element = NormalForceElement(
             [*a[1], *b[1]],
             parameters={**contact_point.parameters, **law_parameters},
             constants=contact_point.constants,
             name=self.name,
             expensive=self.expensive,
-            potential=contact_potential(contact_point.geometry, law, a[0], b[0]),
+            potential=contact_potential(invariants, gaps, law),
             visual=visual,
-            pair=(contact_point.geometry, law, a[0], b[0]),
+            law=law,
+            gap_function=gap_function,
         )
         self._parameter_owner = self._parameter_owner or normal_element
         values = {name: x.value if isinstance(x, TiedParameter) else x for name, x in law_parameters.items()}

@@ -13,6 +13,7 @@ A constraint that other contacts and joints imply is inactive too: its entry of 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -36,13 +37,71 @@ if TYPE_CHECKING:
 SLIP_TOLERANCE = 1e-9
 
 
-class RigidContact:
-    """Rigid (unilateral) contact of two bodies at one contact point, as an element; initially open.
+class UnilateralContact:
+    """Unilateral contact as a switchable element, initially open: a gap, and with friction slip components.
 
-    Its parameters are those of the contact point, then ``friction``, ``touching``, ``sticking``, the ``direction`` of
-    the slip, a unit vector in space, and ``independent``, one flag for each constraint. Without persistent contact
+    The parameters of the element are those of the gap, then ``friction``, ``touching``, ``sticking``, the ``direction``
+    of the slip, a unit vector in space, and ``independent``, one flag for each constraint. Without persistent contact
     there is no element: the contact is always open.
     """
+
+    #: Type of the contact in messages.
+    label = "rigid contacts"
+
+    name: str
+    restitution: float
+    friction: float
+    unique: bool
+    #: Number of components of a vector in space or in the plane.
+    dimension: int
+    #: Coordinates of both bodies.
+    coordinates: tuple[str, ...]
+    #: Parameters and constants of the gap.
+    gap_parameters: dict[str, Any]
+    gap_constants: dict[str, Any]
+    element: Element | None
+    slack_states: list[BodyElement]
+
+    @property
+    def persistent(self) -> bool:
+        """Persistent contact: it can close; otherwise it only collides."""
+        return self.element is not None
+
+    @property
+    def constraint_labels(self) -> list[str]:
+        """Names of the constraints: gap and, with friction, slip."""
+        return ["gap", "slip 1", "slip 2"][: self.dimension if self.friction else 1]
+
+    @property
+    def n_directions(self) -> int:
+        """Number of relative velocities: normal and, with friction, tangential."""
+        return len(self.constraint_labels)
+
+    def kinematics(self, q: Vector, v: Vector, k: ParameterNamespace) -> tuple[Any, Vector, Vector]:
+        """Return the gap, the slip velocity and the unit normal in space."""
+        raise NotImplementedError
+
+    def overlap_message(self, overlap: float) -> str:
+        """Return the error message for a start with a negative gap."""
+        raise NotImplementedError
+
+    def _set_element(self, slack_mass: float, **functions: Any) -> None:
+        """Build the switchable element and its slack coordinates."""
+        labels = self.constraint_labels
+        self.slack_states = [_slack_state(f"{self.name} {label}", slack_mass) for label in labels]
+        switches = dict(friction=self.friction, touching=0.0, sticking=0.0, direction=np.eye(self.dimension)[0])
+        self.element = Element(
+            [*self.coordinates, *(str(slack.coordinates[0]) for slack in self.slack_states)],
+            parameters=self.gap_parameters | switches | dict(independent=np.ones(len(labels))),
+            constants=self.gap_constants,
+            name=self.name,
+            constraint_names=labels,
+            **functions,
+        )
+
+
+class RigidContact(UnilateralContact):
+    """Rigid (unilateral) contact of two bodies at one contact point."""
 
     def __init__(
         self,
@@ -54,47 +113,28 @@ class RigidContact:
         unique: bool = False,
     ) -> None:
         self.name, self.contact_point, self.restitution, self.friction = name, contact_point, restitution, friction
-        self.persistent, self.unique = persistent, unique
-        d, a, b = (
-            contact_point.body_a.dimension,
-            contact_point.body_a.parametrisation,
-            contact_point.body_b.parametrisation,
-        )
-        masses = [
-            body.element.mass for body in (contact_point.body_a, contact_point.body_b) if body.element is not None
-        ]
-        #: Names of the constraints: gap and, with friction, slip.
-        labels = ["gap", "slip 1", "slip 2"][: d if friction else 1]
-        #: Number of relative velocities: normal and, with friction, tangential.
-        self.n_directions = len(labels)
-        body_coordinates = tuple(
-            str(c) for body in (contact_point.body_a, contact_point.body_b) for c in body.coordinates
-        )
-        self.coordinates = body_coordinates
-        self.slack_states: list[BodyElement] = []
-        self.element: Element | None = None
+        self.unique, self.element, self.slack_states = unique, None, []
+        bodies = contact_point.body_a, contact_point.body_b
+        self.dimension = contact_point.body_a.dimension
+        self.coordinates = tuple(str(c) for body in bodies for c in body.coordinates)
+        self.gap_parameters, self.gap_constants = dict(contact_point.parameters), dict(contact_point.constants)
         if not persistent:
             return
-        self.slack_states = [_slack_state(f"{name} {label}", min(masses)) for label in labels]
-        functions: dict[str, Any] = dict(
-            constraints=_normal_constraint(contact_point.geometry, a, b, len(body_coordinates))
-        )
-        parameters = dict(contact_point.parameters) | dict(
-            friction=friction, touching=0.0, sticking=0.0, direction=np.eye(d)[0], independent=np.ones(len(labels))
-        )
+        arguments = contact_point.geometry, bodies[0].parametrisation, bodies[1].parametrisation, len(self.coordinates)
+        functions: dict[str, Any] = dict(constraints=_normal_constraint(*arguments))
         if friction:
             functions["velocity_constraints"] = FrictionalConstraint(
-                _stick_constraint(contact_point.geometry, a, b, len(body_coordinates)),
-                _sliding_friction(contact_point.geometry, a, b, len(body_coordinates)),
+                _stick_constraint(*arguments), _sliding_friction(*arguments)
             )
-        self.element = Element(
-            [*body_coordinates, *(str(slack.coordinates[0]) for slack in self.slack_states)],
-            parameters=parameters,
-            constants=contact_point.constants,
-            name=name,
-            constraint_names=labels,
-            **functions,
-        )
+        self._set_element(min(body.element.mass for body in bodies if body.element is not None), **functions)
+
+    def kinematics(self, q: Vector, v: Vector, k: ParameterNamespace) -> tuple[Any, Vector, Vector]:
+        a, b = self.contact_point.body_a.parametrisation, self.contact_point.body_b.parametrisation
+        gap, normal, point = self.contact_point.geometry.contact_frame(a, b, q, k)
+        return gap, slip_velocity(a, b, q, v, normal, point), normal
+
+    def overlap_message(self, overlap: float) -> str:
+        return f"{self.name}: the bodies overlap by {overlap:.3g} m; move them apart"
 
 
 def _slack_state(name: str, mass: float) -> BodyElement:
@@ -109,13 +149,19 @@ def _energy(v: Vector, k: ParameterNamespace) -> ScalarLike:
     return 0.5 * k.mass * v[0] ** 2
 
 
-@functools.cache
-def _normal_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
+def switchable_constraint(gap: Callable[[Vector, ParameterNamespace], ScalarLike], n: int) -> ModelFunction:
+    """Return the constraint on a gap of n coordinates, or on the slack coordinate behind them while it is open."""
+
     def constraints(q: Vector, k: ParameterNamespace) -> Any:
         active = k.touching * k.independent[0]
-        return [active * geometry.gap_at(a, b, q[:n], k) + (1 - active) * q[n]]
+        return [active * gap(q[:n], k) + (1 - active) * q[n]]
 
     return constraints
+
+
+@functools.cache
+def _normal_constraint(geometry: PairGeometry, a: Parametrisation, b: Parametrisation, n: int) -> ModelFunction:
+    return switchable_constraint(lambda q, k: geometry.gap_at(a, b, q, k), n)
 
 
 @functools.cache

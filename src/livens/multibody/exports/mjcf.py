@@ -65,13 +65,20 @@ class Writer:
         mb, root = self.mb, Tag("mujoco", model=name)
         for element_name, (element_type, definition) in mb._definitions.items():
             self._write_force(element_name, element_type, definition)
+        for limit, stops in mb._joint_stops.items():
+            self._write_joint_force(limit, "limit", stops[0].joint, {stop.side: stop.limit_value for stop in stops})
+            self.notes.append(f"the restitution of '{limit}' is not in the file")
         unsupported = (
             *mb._pair_contacts,
+            *mb._contact_groups,
+            *mb._rigid_contacts,
             *mb._penalty_joints,
             *(f"{element_name}, a beam" for element_name in mb.beams),
             *mb._sampled_controllers,
         )
         self.notes += [f"'{element_name}' is not in the file" for element_name in unsupported]
+        if mb.system.external_force is not None and mb.system.external_force.evaluates_within_steps:
+            self.notes.append("the external force is not in the file")
         for armature in mb.armatures.values():
             joint_type = "hinge" if armature.is_angle else "slide"
             if joint_name := self._mjcf_joint_name(armature.name, armature.driving_joint, joint_type):

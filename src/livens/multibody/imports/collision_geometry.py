@@ -214,7 +214,7 @@ def _add_contact(builder: MultibodyBuilder, options: ContactOptions, a: _Placed,
     margin = first.margin + second.margin
     if margin and second.shape_type != "plane":
         builder.robot.notes.append(f"the margin of the contact of '{first.name}' with '{second.name}' is not imported")
-    name = builder._unique_name(f"{first.name}-{second.name}", "contact")
+    name = builder.unique_name(f"{first.name}-{second.name}", "contact")
     try:
         builder.mb.contact(
             first.shape(a.body, a.pose, 0.0),

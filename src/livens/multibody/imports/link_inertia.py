@@ -28,7 +28,7 @@ class LinkInertia:
 
 def sum_inertias(inertias: Iterable[LinkInertia]) -> LinkInertia | None:
     """Return the inertia of a rigid assembly; None without mass. Parts may have an inertia and no mass."""
-    parts = [part for part in inertias if part.mass > 0 or part.tensor.any()]
+    parts = [part for part in inertias if part.mass or part.tensor.any()]
     if len(parts) <= 1:
         return parts[0] if parts else None
     total = sum(part.mass for part in parts)

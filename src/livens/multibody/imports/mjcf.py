@@ -18,7 +18,7 @@ from livens.multibody.imports.robot_description import JointDof, Link, RigidTran
 from livens.multibody.imports.xml import XmlNode
 from livens.scene.shapes import Shape
 
-_UNSUPPORTED = ("attach", "composite", "flexcomp", "plugin")
+_UNSUPPORTED = ("composite", "flexcomp", "plugin")
 #: Largest number of copies of a <replicate> element.
 _MAX_COPIES = 10_000
 #: Flags that disable passive forces or constraints.
@@ -161,7 +161,7 @@ class _Reader:
         if name in robot.links or name == "world":
             raise node.error("there are two bodies of this name")
         if node.choice("mocap", "false", ("false", "true")) == "true":
-            robot.notes.append(f"the mocap body '{name}' stays where it is")
+            robot.notes.append(f"mocap bodies stay where they are: '{name}'")
         link = Link(name, parent.name if parent is not None else None, pose @ self.settings.pose(node), node)
         link.gravity_compensation = node.number("gravcomp", 0.0)
         robot.links[name] = link
@@ -215,11 +215,11 @@ class _Reader:
                     raise node.error(f"its range must be two numbers, the lower first, got {ends[0]:g} and {ends[1]:g}")
                 dof.range = convert(ends[0]) - reference, convert(ends[1]) - reference
             else:
-                self.robot.notes.append(f"the range of the {dof_type} joint '{name}' is ignored")
+                self.robot.notes.append(f"ranges of {dof_type} joints are ignored: '{name}'")
         if reference and dof_type in ("hinge", "slide"):
             self.joint_ref[name] = reference
             self.robot.notes.append(
-                f"the joint '{name}' is measured from its reference pose: MuJoCo's value {reference:g} (ref) is 0 here"
+                f"measured from its reference pose, where MuJoCo has the value of ref: joint '{name} ({reference:g})'"
             )
         link.dofs.append(dof)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from livens.errors import InputError, suggestion
+from livens.multibody.imports.mjcf_attach import attach_models
 from livens.multibody.imports.orientations import align_z, from_axis_angle, from_euler, from_quaternion
 from livens.multibody.imports.robot_description import RigidTransform
 from livens.multibody.imports.xml import TrackedDocument, XmlNode, read
@@ -19,8 +20,15 @@ ACTUATORS = ("general", "motor", "position", "velocity", "damper", "intvelocity"
 
 
 def read_with_includes(path: Path, strict: bool) -> XmlNode:
-    """Read the root element of a file with all included files inserted."""
-    root = read(path, strict=strict)
+    """Read the root element of a file with all included files and attached models inserted."""
+    root = read_root(path, None, strict)
+    attach_models(root, path.parent)
+    return root
+
+
+def read_root(path: Path, document: TrackedDocument | None, strict: bool = True) -> XmlNode:
+    """Read the root element of a file with all included files inserted; `document` is that of an attaching model."""
+    root = read(path, document, strict=strict)
     if root.tag != "mujoco":
         raise root.error("not an MJCF file: its root element is not <mujoco>")
     _include(root, root.document, path.parent, {path.resolve()})

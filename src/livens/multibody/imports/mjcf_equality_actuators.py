@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
 from livens.errors import suggestion
 from livens.multibody.imports.effective_inertia import effective_joint_inertias
+from livens.multibody.imports.import_notes import names_of_note
 from livens.multibody.imports.mjcf_defaults import Settings
 from livens.multibody.imports.orientations import from_quaternion
 from livens.multibody.imports.robot_description import (
@@ -33,9 +36,15 @@ _LAW_ATTRIBUTES = (
     "kv",
     "dampratio",
     "timeconst",
+    "area",
+    "diameter",
+    "bias",
 )
 _BIAS_TYPES = ("none", "affine", "muscle", "user")
-_UNSUPPORTED = ("intvelocity", "cylinder", "muscle", "plugin", "dcmotor", "flex", "flexvert", "flexstrain")
+#: Smallest time constant of a filter in s: that of MuJoCo.
+_MIN_TIME_CONSTANT = 1e-15
+_GAIN_TYPES = ("fixed", "affine", "muscle", "user")
+_UNSUPPORTED = ("muscle", "plugin", "dcmotor", "flex", "flexvert", "flexstrain")
 
 
 def read_equality_and_actuators(
@@ -69,36 +78,57 @@ class _ActuatorLaw:
     """Law of an actuator: default classes and the element itself set one gain and one affine bias, in this order."""
 
     def __init__(self) -> None:
-        self.gain, self.bias, self.unsupported, self.inherits_range = 1.0, [0.0, 0.0, 0.0], "", 0.0
-        self.damping_ratio = 0.0
-        self._has_bias = False
+        self.gain, self.bias = [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+        self.unsupported, self.inherits_range, self.damping_ratio = "", 0.0, 0.0
+        self.activation_type: Literal["none", "integrator", "filter"] = "none"
+        self.time_constant = 1.0
+        self._has_bias, self._has_affine_gain = False, False
 
     def apply(self, node: XmlNode) -> None:
         """Apply the attributes of a node, without its defaults."""
         node_alone = XmlNode(node.tag, node.attributes, node.line, node.document, node.file)
-        if node_alone.number("timeconst", 0.0):
-            self.unsupported = "timeconst is not supported: give kv"
         self.inherits_range = node_alone.number("inheritrange", self.inherits_range)
         if node.tag == "motor":
-            self.gain, self.bias = 1.0, [0.0, 0.0, 0.0]
-        elif node.tag == "position":
-            self.gain = node_alone.not_negative("kp", self.gain)
+            self.gain, self.bias = [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]
+        elif node.tag in ("position", "intvelocity"):
+            kp = node_alone.not_negative("kp", self.gain[0])
             self.damping_ratio = node_alone.not_negative("dampratio", self.damping_ratio)
-            self.bias = [0.0, -self.gain, -node_alone.not_negative("kv", max(-self.bias[2], 0.0))]
+            self.gain = [kp, 0.0, 0.0]
+            self.bias = [0.0, -kp, -node_alone.not_negative("kv", max(-self.bias[2], 0.0))]
+            if node.tag == "intvelocity":
+                self.activation_type = "integrator"
+            elif node_alone.number("timeconst", 0.0):
+                self.activation_type, self.time_constant = "filter", node_alone.not_negative("timeconst")
         elif node.tag == "velocity":
-            self.gain = node_alone.not_negative("kv", self.gain)
-            self.bias = [0.0, 0.0, -self.gain]
-        elif node.tag == "damper":  # the damping is proportional to the control
-            self.gain, self.bias = 0.0, [0.0, 0.0, 0.0]
+            kv = node_alone.not_negative("kv", self.gain[0])
+            self.gain, self.bias = [kv, 0.0, 0.0], [0.0, 0.0, -kv]
+        elif node.tag == "damper":
+            self.gain, self.bias = [0.0, 0.0, -node_alone.not_negative("kv", 1.0)], [0.0, 0.0, 0.0]
+        elif node.tag == "cylinder":
+            self._apply_cylinder(node_alone)
         elif node.tag == "general":
             self._apply_general(node_alone)
 
+    def _apply_cylinder(self, node: XmlNode) -> None:
+        """Apply the attributes of a pneumatic or hydraulic cylinder, whose pressure is the activation."""
+        diameter = node.number("diameter", 0.0)
+        area = np.pi / 4 * diameter**2 if diameter else node.number("area", 1.0)
+        self.gain, self.bias = [float(area), 0.0, 0.0], node.numbers("bias", 3, np.zeros(3)).tolist()
+        self.activation_type, self.time_constant = "filter", node.not_negative("timeconst", 1.0)
+
     def _apply_general(self, node: XmlNode) -> None:
-        if node.choice("dyntype", "none", ("none", "integrator", "filter", "filterexact", "muscle", "user")) != "none":
-            self.unsupported = "actuators with an internal state (dyntype) are not supported"
-        if node.choice("gaintype", "fixed", ("fixed", "affine", "muscle", "user")) != "fixed":
-            self.unsupported = "only actuators with a fixed gain are supported"
-        self.gain = float(node.numbers("gainprm", None, np.array([self.gain]))[0])
+        has_dyntype = node.get("dyntype") is not None
+        dynamics = node.choice("dyntype", "none", ("none", "integrator", "filter", "filterexact", "muscle", "user"))
+        if dynamics in ("muscle", "user"):
+            self.unsupported = f"actuators of dyntype '{dynamics}' are not supported"
+        elif has_dyntype:
+            self.activation_type = {"none": "none", "integrator": "integrator"}.get(dynamics, "filter")  # type: ignore[assignment]
+        self.time_constant = float(node.numbers("dynprm", None, np.array([self.time_constant]))[0])
+        gain_type = node.choice("gaintype", "affine" if any(self.gain[1:]) else "fixed", _GAIN_TYPES)
+        if gain_type not in ("fixed", "affine"):
+            self.unsupported = f"actuators of gaintype '{gain_type}' are not supported"
+        gain = [*node.numbers("gainprm", None, np.array(self.gain))[:3].tolist(), 0.0, 0.0][:3]
+        self.gain = gain if gain_type == "affine" else [gain[0], 0.0, 0.0]
         bias_type = node.choice("biastype", "affine" if self._has_bias or any(self.bias) else "none", _BIAS_TYPES)
         if bias_type not in ("none", "affine"):
             self.unsupported = f"actuators of biastype '{bias_type}' are not supported"
@@ -139,7 +169,7 @@ class _EqualityActuatorReader:
             list(section.children_with_tag(node.tag))
             if node.choice("active", "true", ("true", "false")) == "false":
                 node.document.mark_read(node)
-                self.robot.notes.append(f"the equality '{name}' is inactive and ignored")
+                self.robot.notes.append(f"inactive and ignored: equality '{name}'")
             elif node.tag == "joint":
                 self._read_joint_equality(name, node)
             elif node.tag == "tendon":
@@ -237,11 +267,29 @@ class _EqualityActuatorReader:
                 self.robot.actuators.append(actuator)
             else:
                 without_joint.append(name)
+        self._apply_joint_force_ranges()
         if without_joint:
-            names = ", ".join(without_joint[:8]) + (
-                f" and {len(without_joint) - 8} more" if len(without_joint) > 8 else ""
+            self.robot.notes.append(
+                f"actuators that do not act in a joint are not imported ({names_of_note(without_joint)})"
             )
-            self.robot.notes.append(f"actuators that do not act in a joint are not imported ({names})")
+
+    def _apply_joint_force_ranges(self) -> None:
+        """Clamp the forces of actuators to the `actuatorfrcrange` of their joints."""
+        for dof in self.robot.dofs():
+            if dof.dof_type not in ("hinge", "slide"):
+                continue
+            ends = self._range(dof.node, "actuatorfrcrange", "actuatorfrclimited")
+            acting = [i for i, actuator in enumerate(self.robot.actuators) if actuator.joint == dof.name]
+            if ends is None or not acting:
+                continue
+            if len(acting) > 1:
+                self.robot.notes.append(f"force ranges of joints with several actuators are ignored: '{dof.name}'")
+                continue
+            actuator = self.robot.actuators[acting[0]]
+            lower, upper = sorted(end / actuator.gear for end in ends) if actuator.gear else (-np.inf, np.inf)
+            if actuator.force_range is not None:
+                lower, upper = (float(np.clip(end, *actuator.force_range)) for end in (lower, upper))
+            self.robot.actuators[acting[0]] = replace(actuator, force_range=(lower, upper))
 
     def _actuator(self, name: str, node: XmlNode) -> Actuator | None:
         """Return the actuator of a joint; None without joint, if it applies no force at zero control."""
@@ -250,24 +298,25 @@ class _EqualityActuatorReader:
             law.apply(source)
         for attribute in (
             *_LAW_ATTRIBUTES,
-            "timeconst",
             "ctrllimited",
             "forcelimited",
             "inheritrange",
             "actlimited",
             "actrange",
+            "actearly",
         ):
             node.get(attribute)
         if law.unsupported:
             node.refuse(law.unsupported)
         limited = {
-            attribute: self._range(node, f"{attribute}range", f"{attribute}limited") for attribute in ("ctrl", "force")
+            attribute: self._range(node, f"{attribute}range", f"{attribute}limited")
+            for attribute in ("ctrl", "force", "act")
         }
         joint = node.get("joint") or node.get("jointinparent")
         terms = self.fixed_tendons.get(node.get("tendon") or "", ())
         if (joint is None or joint not in self.scalar_joints) and not terms:
             control = 0.0 if limited["ctrl"] is None else float(np.clip(0.0, *limited["ctrl"]))
-            if any(law.bias) or law.gain * control:
+            if any(law.bias) or law.gain[0] * control:
                 node.refuse("an actuator that acts without control is only supported on a joint with one coordinate")
             return None
         gear = float(node.numbers("gear", None, np.ones(1))[0])
@@ -276,19 +325,24 @@ class _EqualityActuatorReader:
             if law.damping_ratio or law.inherits_range:
                 node.refuse("dampratio and inheritrange of an actuator on a tendon are not supported")
         assert joint is not None
-        if law.inherits_range and limited["ctrl"] is None and joint:
+        inherited = "act" if law.activation_type == "integrator" else "ctrl"
+        if law.inherits_range and limited[inherited] is None and joint:
             ends = next((dof.range for dof in self.robot.dofs() if dof.name == joint), None)
             if ends is not None:
                 offset = self.joint_ref[joint]
                 middle, radius = (ends[0] + ends[1]) / 2 + offset, (ends[1] - ends[0]) / 2 * law.inherits_range
-                limited["ctrl"] = middle - radius, middle + radius
+                limited[inherited] = middle - radius, middle + radius
         if law.damping_ratio and joint:
             inertia = self.effective_inertias[joint] / gear**2
             law.bias[2] = -2 * law.damping_ratio * float(np.sqrt(-law.bias[1] * inertia))
-        bias = (law.bias[0], law.bias[1], law.bias[2])
+        gain, bias = (law.gain[0], law.gain[1], law.gain[2]), (law.bias[0], law.bias[1], law.bias[2])
         ranges = limited["ctrl"], limited["force"]
+        activation_type, time_constant = law.activation_type, max(law.time_constant, _MIN_TIME_CONSTANT)
         offset = self._reference_length(terms) if terms else self.joint_ref[joint]
-        return Actuator(name, joint, law.gain, bias, gear, offset, *ranges, node, terms)
+        state_range = limited["act"] if activation_type != "none" else None
+        return Actuator(
+            name, joint, gain, bias, gear, offset, *ranges, node, terms, activation_type, time_constant, state_range
+        )
 
     def _reference_length(self, terms: tuple[tuple[str, float], ...]) -> float:
         """Return the length of a fixed tendon in the reference pose."""
@@ -328,17 +382,17 @@ class _EqualityActuatorReader:
                     if values[name].any():
                         node.refuse(f"a tendon with {name} is not supported: see mb.cable and mb.couple")
                 if has_limits:
-                    self.robot.notes.append(f"the limits of the length of the tendon '{node.name}' are ignored")
+                    self.robot.notes.append(f"limits of length are ignored: tendon '{node.name}'")
                 if node.name not in self.tied_tendons and not any(
                     actuator.terms is self.fixed_tendons.get(node.name) for actuator in self.robot.actuators
                 ):
-                    self.robot.notes.append(f"the tendon '{node.name}' applies no force and is ignored")
+                    self.robot.notes.append(f"without force and ignored: tendon '{node.name}'")
             node.document.mark_read(node)
 
     def _read_tendon_forces(self, node: XmlNode, values: dict[str, np.ndarray], limits: np.ndarray | None) -> None:
-        """Read spring, damper, armature and limits of a fixed tendon."""
-        if values["frictionloss"].any() or any(values[name][1:].any() for name in ("stiffness", "damping")):
-            node.refuse("frictionloss, and polynomials of stiffness or damping of a tendon are not supported")
+        """Read spring, damper, armature, friction and limits of a fixed tendon."""
+        if any(values[name][1:].any() for name in ("stiffness", "damping")):
+            node.refuse("polynomials of stiffness or damping of a tendon are not supported")
         numbers = {name: float(value[0]) for name, value in values.items()}
         for name, value in numbers.items():
             if value < 0:
@@ -352,5 +406,5 @@ class _EqualityActuatorReader:
         else:
             rest = float(springs[0]) - reference, float(springs[-1]) - reference
         ends = None if limits is None else (float(limits[0]) - reference, float(limits[1]) - reference)
-        forces = numbers["stiffness"], rest, numbers["damping"], numbers["armature"]
+        forces = numbers["stiffness"], rest, numbers["damping"], numbers["armature"], numbers["frictionloss"]
         self.robot.tendon_forces.append(TendonForces(node.name, terms, *forces, ends, node))

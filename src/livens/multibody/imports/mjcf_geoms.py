@@ -186,14 +186,16 @@ class Geoms:
             except InputError as error:
                 raise node.error(str(error)) from None
             if not is_consistent and method == "exact":
-                self.notes.append(
-                    f"the faces of the mesh '{name}' have inconsistent orientations: its mass is doubtful"
-                )
+                self.notes.append(f"faces have inconsistent orientations, so the mass is doubtful: mesh '{name}'")
             elif not is_consistent:
                 self.notes.append(
-                    f"the mass of the mesh '{name}' is that of MuJoCo's legacy method, not that of its volume; that of "
-                    "MuJoCo has single precision"
+                    "faces have inconsistent orientations, so the mass is that of MuJoCo's legacy method, not that of "
+                    f"the volume: mesh '{name}'"
                 )
+            self.notes.append(
+                "inertia tensors of meshes are exact to round-off; MuJoCo rounds their principal axes, so its "
+                f"accelerations may differ in the eighth digit: mesh '{name}'"
+            )
             self._mesh_inertias[name] = inertia
         return self._mesh_inertias[name]
 

@@ -47,8 +47,15 @@ def read_keyframe(root: XmlNode, robot: RobotDescription, joint_ref: dict[str, f
             start = 0.0 if position is None else float(position[0]) - joint_ref[dof.name]
             frame.joints[dof.name] = start, float(velocity[0])
     controls = key.numbers("ctrl", None)
-    for attribute in ("act", "mpos", "mquat", "time"):
+    for attribute in ("mpos", "mquat", "time"):
         key.get(attribute)
+    activations = key.numbers("act", None)
+    if activations is not None:
+        with_state = [actuator.name for actuator in robot.actuators if actuator.activation_type != "none"]
+        if len(activations) == len(with_state):
+            frame.activations = dict(zip(with_state, activations.tolist(), strict=True))
+        else:
+            key.refuse(f"act has {len(activations)} numbers, but {len(with_state)} actuators have a state")
     if controls is not None:
         section = [node for part in root.children_with_tag("actuator") for node in part.children]
         by_node = {id(actuator.node): actuator.name for actuator in robot.actuators}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -167,7 +167,7 @@ class TendonEquality:
 
 @dataclass(frozen=True, eq=False)
 class TendonForces:
-    """Spring, damper, armature and limits of a fixed tendon, relative to its length in the reference pose.
+    """Spring, damper, armature, friction and limits of a fixed tendon, relative to its length in the reference pose.
 
     The spring acts below and above its two rest lengths.
     """
@@ -178,6 +178,7 @@ class TendonForces:
     rest: tuple[float, float]
     damping: float
     armature: float
+    friction: float
     range: tuple[float, float] | None
     node: XmlNode
 
@@ -186,13 +187,14 @@ class TendonForces:
 class Actuator:
     """Actuator of a joint or a fixed tendon: the force ``gear (gain u + bias_0 + bias_1 length + bias_2 rate)``.
 
-    u is the control. Length and rate are those of the joint times `gear`; `offset` is the joint coordinate in the
-    reference pose. Control and force (before gearing) are clamped to their ranges.
+    u is the control, or the activation, and ``gain = gain_0 + gain_1 length + gain_2 rate``. Length and rate are those
+    of the joint times `gear`; `offset` is the joint coordinate in the reference pose. Control, activation and force
+    (before gearing) are clamped to their ranges.
     """
 
     name: str
     joint: str
-    gain: float
+    gain: tuple[float, float, float]
     bias: tuple[float, float, float]
     gear: float
     offset: float
@@ -201,11 +203,15 @@ class Actuator:
     node: XmlNode
     #: Terms of the fixed tendon that it acts on instead of a joint.
     terms: tuple[tuple[str, float], ...] = ()
+    #: Dynamics of the activation: "none", "integrator", or "filter" with its time constant in s; and its range.
+    activation_type: Literal["none", "integrator", "filter"] = "none"
+    time_constant: float = 0.0
+    activation_range: tuple[float, float] | None = None
 
 
 @dataclass(eq=False)
 class Keyframe:
-    """Stored state: coordinates relative to the reference pose and rates of joints, velocities of free links, controls.
+    """Stored state: joint coordinates relative to the reference pose, velocities, controls and activations.
 
     Velocities of a free link are those of its frame, in space.
     """
@@ -215,6 +221,7 @@ class Keyframe:
     joints: dict[str, tuple[float, float]] = field(default_factory=dict)
     free_links: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     controls: dict[str, float] = field(default_factory=dict)
+    activations: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

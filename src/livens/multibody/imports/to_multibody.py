@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from livens import math as m
 from livens.errors import InputError
 from livens.models.element import Element
 from livens.multibody import body_drag, joint_forces, sliding_joint_forces, spherical_joint_forces
 from livens.multibody.assembly import InitialCondition
 from livens.multibody.body import Body
-from livens.multibody.fixed_tendons import FixedTendon, linear_tendon_spring, tendon_damper, tendon_motor, tendon_spring
+from livens.multibody.imports.actuators import add_actuator
 from livens.multibody.imports.collision_geometry import ContactOptions, add_contacts
+from livens.multibody.imports.import_notes import group_notes, names_of_note
+from livens.multibody.imports.inertia_regrouping import TRIANGLE_TOLERANCE, links_without_inertia, regroup_inertia
 from livens.multibody.imports.joint_composition import compose_joint
 from livens.multibody.imports.link_inertia import LinkInertia, sum_inertias
 from livens.multibody.imports.robot_description import (
-    Actuator,
     JointDof,
     JointEquality,
     Keyframe,
@@ -27,13 +26,12 @@ from livens.multibody.imports.robot_description import (
     LoopClosure,
     RigidTransform,
     RobotDescription,
-    TendonEquality,
-    TendonForces,
 )
-from livens.multibody.inputs import Input, Law, held_value
+from livens.multibody.imports.tendons import add_tendon_equality, add_tendon_forces
 from livens.multibody.joint import Joint
 from livens.multibody.joint_coordinate import JointCoordinate
 from livens.multibody.joint_types import SPATIAL_JOINTS
+from livens.multibody.pid import ControllerState
 from livens.scene.shapes import Shape
 
 if TYPE_CHECKING:
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(eq=False)
-class _RigidCluster:
+class RigidCluster:
     """Rigid cluster of links in the frame of its root link; the cluster of the ground has no root."""
 
     root: Link | None
@@ -52,14 +50,17 @@ class _RigidCluster:
     #: Dofs since the last body with mass, in world axes.
     massless_dofs: list[JointDof] = dataclasses.field(default_factory=list)
     has_child: bool = False
-    parent: _RigidCluster | None = None
+    parent: RigidCluster | None = None
+    #: Inertias that are moved to this cluster, or from it, across its joints.
+    transfers: list[LinkInertia] = dataclasses.field(default_factory=list)
 
     def mass(self) -> LinkInertia | None:
-        return sum_inertias(
+        link_inertias = [
             link.mass.transformed(transform.position, transform.rotation)
             for link, transform in self.links
             if link.mass is not None
-        )
+        ]
+        return sum_inertias([*link_inertias, *self.transfers])
 
     def shapes(self, origin: np.ndarray) -> list[Shape]:
         """Return the visual shapes relative to a point of the root link, in its axes."""
@@ -88,16 +89,29 @@ class MultibodyBuilder:
         self.balances_inertia = balances_inertia or robot.balances_inertia
         self.balanced: list[str] = []
         self.poses = robot.poses()
-        self.clusters: dict[str | None, _RigidCluster] = {}
+        self.clusters: dict[str | None, RigidCluster] = {}
         self.joints: dict[str, Joint] = {}
         self.non_scalar_joints: set[str] = set()
         self.inactive_limits: list[str] = []
         #: Names of inputs by the name of the actuator in the file.
         self.control_names: dict[str, str] = {}
+        #: Activation states by the name of the actuator in the file.
+        self.activations: dict[str, ControllerState] = {}
 
     def build(self) -> None:
         robot = self.robot
         self._cluster_links()
+        receivers = links_without_inertia(robot, self.clusters, self.poses)
+        if receivers:  # joints may be split
+            self.poses = robot.poses()
+            self.clusters.clear()
+            self._cluster_links()
+        regrouped = regroup_inertia(self.clusters, self.poses, receivers)
+        if regrouped:
+            robot.notes.append(
+                f"inertia of neighbours is moved across joints to links that have none ({names_of_note(regrouped)}): "
+                "motions are the same, reactions in these joints are not"
+            )
         for cluster in dict.fromkeys(self.clusters.values()):
             if cluster.root is not None:
                 self._add_body(cluster)
@@ -109,14 +123,14 @@ class MultibodyBuilder:
         for equality in robot.equalities:
             self._add_equality(equality)
         for tendon in robot.tendon_equalities:
-            self._add_tendon_equality(tendon)
+            add_tendon_equality(self, tendon)
         for tendon_forces in robot.tendon_forces:
-            self._add_tendon_forces(tendon_forces)
+            add_tendon_forces(self, tendon_forces)
         for closure in robot.closures:
             self._add_closure(closure)
         self._add_loads_on_links()
         for actuator in robot.actuators:
-            self._add_actuator(actuator)
+            add_actuator(self, actuator)
         self._add_static_visuals()
         if self.contacts is not None:
             add_contacts(self, self.contacts)
@@ -127,21 +141,21 @@ class MultibodyBuilder:
         robot.notes += [f"ignored, although it changes the motion: {message}" for message in skipped]
         if self.balanced:
             robot.notes.append(
-                f"inertia tensors that no body can have are replaced by mean moments ({_abbreviate(self.balanced)})"
+                f"inertia tensors that no body can have are replaced by mean moments ({names_of_note(self.balanced)})"
             )
         if self.inactive_limits:
             robot.notes.append(
-                f"joint limits are ignored ({_abbreviate(self.inactive_limits)}) because the file gives no limit "
+                f"joint limits are ignored ({names_of_note(self.inactive_limits)}) because the file gives no limit "
                 "stiffness; pass limit_stiffness or add mb.limit"
             )
-        self.mb.import_warnings += robot.notes
+        self.mb.import_warnings += group_notes(robot.notes)
 
     # -- bodies -------------------------------------------------------------------------------------------------------
     def _cluster_links(self) -> None:
-        self.clusters[None] = _RigidCluster(None, part=self.mb.ground)
+        self.clusters[None] = RigidCluster(None, part=self.mb.ground)
         for link in self.robot.links.values():
             if link.dofs:
-                self.clusters[link.name] = _RigidCluster(
+                self.clusters[link.name] = RigidCluster(
                     link, [(link, RigidTransform())], parent=self.clusters[link.parent]
                 )
             else:
@@ -149,7 +163,7 @@ class MultibodyBuilder:
                 origin = self.poses[cluster.root.name if cluster.root else None]
                 cluster.links.append((link, origin.inverse @ self.poses[link.name]))
 
-    def _add_body(self, cluster: _RigidCluster) -> None:
+    def _add_body(self, cluster: RigidCluster) -> None:
         """Add the body of a cluster and the joint to its parent."""
         link, parent = _link(cluster), cluster.parent
         assert parent is not None
@@ -175,7 +189,7 @@ class MultibodyBuilder:
         try:
             tensor = (mass.tensor + mass.tensor.T) / 2
             moments = np.linalg.eigvalsh(tensor)
-            if self.balances_inertia and moments[0] + moments[1] < moments[2]:
+            if self.balances_inertia and moments[0] + moments[1] < moments[2] * (1 - TRIANGLE_TOLERANCE):
                 # as MuJoCo's balanceinertia: three equal moments with the same sum
                 tensor, moments = np.eye(3) * moments.mean(), np.full(3, moments.mean())
                 self.balanced.append(link.name)
@@ -183,7 +197,7 @@ class MultibodyBuilder:
                 raise InputError(
                     "it has no inertia about one of its axes: the rotation about this axis is undetermined"
                 )
-            name = self._unique_name(link.name, "body")
+            name = self.unique_name(link.name, "body")
             cluster.part = self.mb.body(
                 name,
                 mass=mass.mass,
@@ -196,11 +210,11 @@ class MultibodyBuilder:
             raise link.node.error(str(error)) from None
         self._add_frames(cluster.part, cluster)
         if armature and self.robot.gravity.any():
-            name = self._unique_name(f"weight of the armature of {link.name}", "load")
+            name = self.unique_name(f"weight of the armature of {link.name}", "load")
             self.mb.wrench(name, cluster.part, force=-armature * self.robot.gravity, at=pose.position)
         self._add_joint(link, parent_body, cluster.part, chain)
 
-    def _add_frames(self, part: Body, cluster: _RigidCluster) -> None:
+    def _add_frames(self, part: Body, cluster: RigidCluster) -> None:
         """Add the frames of the links, and the frames defined in links."""
         for link, _ in cluster.links:
             link_pose = self.poses[link.name]
@@ -222,7 +236,7 @@ class MultibodyBuilder:
         if shapes and self.mb.bodies:
             body = next(iter(self.mb.bodies.values()))
             static_shapes = [dataclasses.replace(shape, trace=None) for shape in shapes]
-            name = self._unique_name("surroundings", "scenery")
+            name = self.unique_name("surroundings", "scenery")
             self.mb._add_force_element(
                 name, Element(body.coordinates, name=name, visual=lambda q: static_shapes), "scenery"
             )
@@ -235,7 +249,7 @@ class MultibodyBuilder:
                 if dof.friction or dof.stiffness:
                     dof.node.refuse("stiffness and frictionloss of a free joint are not supported")
                 if dof.damping:
-                    name = self._unique_name(f"{dof.name} damper", "damper")
+                    name = self.unique_name(f"{dof.name} damper", "damper")
                     origin = self.poses[link.name].position
                     mb._add_force_element(name, body_drag.free_damper(body_b, origin, dof.damping))
                 if body_a is not mb.ground:
@@ -244,7 +258,7 @@ class MultibodyBuilder:
                 joint_type = {"hinge": "revolute", "slide": "prismatic", "ball": "spherical"}[dof.dof_type]
                 axis = None if dof.dof_type == "ball" else dof.axis
                 joint = mb.joint(
-                    joint_type, self._unique_name(dof.name, "joint"), body_a, body_b, at=dof.point, axis=axis
+                    joint_type, self.unique_name(dof.name, "joint"), body_a, body_b, at=dof.point, axis=axis
                 )
                 if dof.dof_type != "ball":
                     self.joints[dof.name] = joint
@@ -256,14 +270,14 @@ class MultibodyBuilder:
             composite = compose_joint(link, chain)
             first, second = (body_b, body_a) if composite.is_reversed else (body_a, body_b)
             if composite.joint_type is not None:
-                name = self._unique_name(f"{link.name} joint", "joint")
+                name = self.unique_name(f"{link.name} joint", "joint")
                 points = composite.point, composite.point
                 mb.connections[name] = Joint(
                     name, composite.type_name, composite.joint_type, first, second, points, composite.axes
                 )
             for measured in composite.coordinates:
                 dof, bodies = measured.dof, (first, second) if measured.is_forward else (second, first)
-                name = self._unique_name(dof.name, "joint")
+                name = self.unique_name(dof.name, "joint")
                 coordinate = JointCoordinate(
                     name, *bodies, composite.point, measured.axes, dof.is_rotational, measured.last_axis
                 )
@@ -346,124 +360,27 @@ class MultibodyBuilder:
             name, loss = f"{joint.name} damper", spherical_joint_forces.damper(*sides)
             self.mb._add_force_element(name, joint.force_element(name, dict(viscosity=dof.damping), dissipation=loss))
 
-    def _add_tendon_armature(self, label: str, armature: float, terms: list[tuple[Joint, float]]) -> None:
-        """Add the armature of a tendon: a weightless rotor on the ground whose angle is the length of the tendon."""
-        mb, name = self.mb, f"{label} rotor"
-        origin, axis = np.zeros(3), np.array([0.0, 0.0, 1.0])
-        rotor = mb.body(name, mass=armature, inertia=[armature] * 3, position=origin, shape=("shapes",))
-        bearing = mb.revolute(f"{name} bearing", mb.ground, rotor, at=origin, axis=axis)
-        bearing.element.visual = None  # not visible
-        mb.couple(f"{label} armature", *terms, (bearing, -1.0), coupling_type="armature")
-
     # -- equality constraints and closures ----------------------------------------------------------------------------
-    def _scalar_joint(self, name: str, node: XmlNode, element: str) -> Joint:
+    def scalar_joint(self, name: str, node: XmlNode, element: str) -> Joint:
         if name in self.non_scalar_joints:
             raise node.error(f"{element} on '{name}' is not supported: the joint has no single coordinate")
         return self.joints[name]
 
     def _add_equality(self, equality: JointEquality) -> None:
-        follower = self._scalar_joint(equality.follower, equality.node, "a coupling")
-        name = self._unique_name(equality.name, "coupling")
+        follower = self.scalar_joint(equality.follower, equality.node, "a coupling")
+        name = self.unique_name(equality.name, "coupling")
         if equality.leader is None:
             self.mb.drive(
                 follower, name=name, **{"angle" if follower.joint_type.angle else "position": equality.offset}
             )
             return
-        leader = self._scalar_joint(equality.leader, equality.node, "a coupling")
+        leader = self.scalar_joint(equality.leader, equality.node, "a coupling")
         try:
             coupling = self.mb.couple(name, (leader, equality.ratio), (follower, -1.0), coupling_type="coupling")
         except InputError as error:
             raise equality.node.error(str(error)) from None
         # the initial position of the follower satisfies the coupling
         self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([0.0 - equality.offset]), True))
-
-    def _add_tendon_equality(self, tendon: TendonEquality) -> None:
-        """Add the constant weighted sum of joint coordinates of a fixed tendon."""
-        terms = [(self._scalar_joint(name, tendon.node, "a tendon"), weight) for name, weight in tendon.terms]
-        name = self._unique_name(tendon.name, "coupling")
-        if len(terms) == 1:
-            ((joint, weight),) = terms
-            coordinate = "angle" if joint.joint_type.angle else "position"
-            self.mb.drive(joint, name=name, **{coordinate: tendon.length / weight})
-            return
-        try:
-            coupling = self.mb.couple(name, *terms, coupling_type="coupling")
-        except InputError as error:
-            raise tendon.node.error(str(error)) from None
-        self.mb._initial_conditions.append(InitialCondition(coupling, "phase", np.array([tendon.length]), True))
-
-    def _add_tendon_forces(self, forces: TendonForces) -> None:
-        """Add spring, damper, armature and limits of a fixed tendon."""
-        mb, label = self.mb, self._unique_name(forces.name, "tendon")
-        terms = [(self._scalar_joint(name, forces.node, "a tendon"), weight) for name, weight in forces.terms]
-        tendon = FixedTendon(terms)
-        springs: list[tuple[str, float, tuple[float, float]]] = []
-        if forces.stiffness:
-            springs.append((f"{label} spring", forces.stiffness, forces.rest))
-        if forces.range is not None:
-            if self.limit_stiffness is None:
-                self.inactive_limits.append(f"tendon {forces.name}")
-            else:
-                springs.append((f"{label} limit", self.limit_stiffness, forces.range))
-        for name, stiffness, (lower, upper) in springs:
-            parameters = dict(rest=lower) if lower == upper else dict(lower=lower, upper=upper)
-            parameters["stiffness"] = stiffness
-            law = (linear_tendon_spring if lower == upper else tendon_spring)(tendon.terms)
-            element = mb._add_force_element(name, tendon.element(name, parameters, potential=law))
-            mb._angle_branches += tendon.branches(element)
-        if forces.damping:
-            name = f"{label} damper"
-            damper = tendon.element(name, dict(viscosity=forces.damping), dissipation=tendon_damper(tendon.terms))
-            mb._add_force_element(name, damper)
-            mb._angle_branches += tendon.branches(damper)
-        if forces.armature:
-            self._add_tendon_armature(label, forces.armature, terms)
-
-    def _add_tendon_actuator(self, actuator: Actuator) -> None:
-        """Add an actuator of a fixed tendon, whose control is an input of the same name."""
-        terms = [(self._scalar_joint(name, actuator.node, "a tendon"), weight) for name, weight in actuator.terms]
-        tendon, name = FixedTendon(terms), self._unique_name(actuator.name, "actuator")
-        control, parameters, law = self._actuator_terms(actuator, name)
-        element = tendon.element(name, parameters, forces=tendon_motor(tendon.terms, law))
-        self.mb._add_force_element(name, element)
-        self.mb._angle_branches += tendon.branches(element)
-        self._register_control(actuator, control, element)
-
-    def _add_actuator(self, actuator: Actuator) -> None:
-        """Add an actuator as a motor whose control is an input of the same name."""
-        if actuator.terms:
-            self._add_tendon_actuator(actuator)
-            return
-        if actuator.joint in self.non_scalar_joints:
-            if any(actuator.bias):
-                actuator.node.refuse("an actuator with a bias force is only supported on a joint with one coordinate")
-            else:
-                self.robot.notes.append(f"the actuator '{actuator.name}' is not imported: its joint has several axes")
-            return
-        joint, mb = self.joints[actuator.joint], self.mb
-        name = self._unique_name(actuator.name, "actuator")
-        control, parameters, law = self._actuator_terms(actuator, name)
-        key = "torque" if joint.joint_type.angle else "force"
-        element = mb.motor(joint, name=name, parameters=parameters, **{key: law})
-        self._register_control(actuator, control, element)
-
-    def _register_control(self, actuator: Actuator, control: Input, element: Element) -> None:
-        control.uses.append((element, "command"))
-        self.mb._inputs[control.name] = control
-        self.control_names[actuator.name] = control.name
-
-    def _actuator_terms(self, actuator: Actuator, name: str) -> tuple[Input, dict[str, Any], Law]:
-        """Return the control of an actuator, its parameters and its law."""
-        control = Input(name, np.array(0.0))
-        parameters: dict[str, Any] = control.parameters("command") | dict(
-            gain=actuator.gain, bias=np.array(actuator.bias), gear=actuator.gear, offset=actuator.offset
-        )
-        if actuator.control_range is not None:
-            parameters["control_range"] = np.array(actuator.control_range)
-        if actuator.force_range is not None:
-            parameters["force_range"] = np.array(actuator.force_range)
-        ranges = actuator.control_range is not None, actuator.force_range is not None
-        return control, parameters, actuator_law(any(actuator.bias), *ranges)
 
     def _add_loads_on_links(self) -> None:
         """Add the drag of a fluid, and forces that compensate weight, on all links that move."""
@@ -475,13 +392,13 @@ class MultibodyBuilder:
             pose = self.poses[link.name]
             centre = pose.point(inertia.centre)
             if density or viscosity:
-                name = self._unique_name(f"drag on {link.name}", "drag")
+                name = self.unique_name(f"drag on {link.name}", "drag")
                 fluid = inertia.mass, inertia.tensor, pose.rotation, centre, density, viscosity
                 element = body_drag.fluid_drag(part, *fluid)
                 self.mb._add_force_element(name, element)
             if link.gravity_compensation and self.robot.gravity.any():
                 force = -link.gravity_compensation * inertia.mass * self.robot.gravity
-                name = self._unique_name(f"compensation of {link.name}", "load")
+                name = self.unique_name(f"compensation of {link.name}", "load")
                 self.mb.wrench(name, part, force=force, at=centre)
 
     def _add_closure(self, closure: LoopClosure) -> None:
@@ -513,7 +430,7 @@ class MultibodyBuilder:
             )
         point = frame_a.position if body_b.element is not None else frame_b.position
         axes = frame_a.rotation if body_b.element is not None else frame_b.rotation
-        name, joint_type = self._unique_name(closure.name, "closure"), "fixed" if closure.is_weld else "spherical"
+        name, joint_type = self.unique_name(closure.name, "closure"), "fixed" if closure.is_weld else "spherical"
         joint = Joint(name, joint_type, SPATIAL_JOINTS[joint_type], body_a, virtual, (point, point), _orthonormal(axes))
         joint.body_a, joint.body_b = (
             self.clusters[end].part or self.mb.ground for end in (closure.body_a, closure.body_b)
@@ -550,13 +467,15 @@ class MultibodyBuilder:
             assert body is not None
             arm = body.reference_position - self.poses[name].position  # in the keyframe: bodies are at their start
             mb.initial(body, velocity=velocity + np.cross(omega, arm), omega=omega)
+        for name, value in keyframe.activations.items():
+            self.activations[name].initial = value
         for name, value in keyframe.controls.items():
             control = mb._inputs[self.control_names[name]]
             control.value = np.array(value)
             for element, parameter in control.uses:
                 element.parameters.values[parameter] = np.array(value)
 
-    def _unique_name(self, requested: str, category: str) -> str:
+    def unique_name(self, requested: str, category: str) -> str:
         """Return a unique name without dots; add a note if it differs from the name in the file."""
         mb = self.mb
         base = requested.replace(".", "_") or category
@@ -568,30 +487,11 @@ class MultibodyBuilder:
                 (f"{base} {category}", number) if unique == base else (f"{base} {category} {number}", number + 1)
             )
         if requested and unique != requested:
-            self.robot.notes.append(f"the {category} '{requested}' is called '{unique}' in the model")
+            self.robot.notes.append(f"renamed in the model: '{requested} -> {unique}'")
         return unique
 
 
-@functools.cache
-def actuator_law(has_bias: bool, limits_control: bool, limits_force: bool) -> Law:
-    """Return the law of an actuator, a function of time, joint coordinate, rate and parameters; see `Actuator`."""
-
-    def law(t: Any, position: Any, rate: Any, k: Any) -> Any:
-        control = held_value("command")(t, k)
-        if limits_control:
-            control = m.clip(control, k.control_range[0], k.control_range[1])
-        force = k.gain * control
-        if has_bias:
-            length = k.gear * (position + k.offset)
-            force = force + k.bias[0] + k.bias[1] * length + k.bias[2] * k.gear * rate
-        if limits_force:
-            force = m.clip(force, k.force_range[0], k.force_range[1])
-        return k.gear * force
-
-    return law
-
-
-def _link(cluster: _RigidCluster) -> Link:
+def _link(cluster: RigidCluster) -> Link:
     assert cluster.root is not None
     return cluster.root
 
@@ -600,7 +500,3 @@ def _orthonormal(R: np.ndarray) -> np.ndarray:
     """Return the nearest rotation matrix, which removes the round-off of products of rotations."""
     u, _, vh = np.linalg.svd(R)
     return np.asarray(u @ vh)
-
-
-def _abbreviate(names: list[str]) -> str:
-    return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

@@ -47,7 +47,7 @@ def read_urdf(
     root = read(path, strict=strict, raw=expand_xacro(path) if path.suffix == ".xacro" else None)
     if root.tag != "robot":
         raise root.error("not a URDF file: its root element is not <robot>")
-    robot = _Reader(root, MeshFiles(path.parent, packages), contacts, show_collisions).robot(base)
+    robot = UrdfReader(root, MeshFiles(path.parent, packages), contacts, show_collisions).robot(base)
     if contacts:
         robot.collisions.append(CollisionGeometry("ground", "plane", RigidTransform()))
     return robot
@@ -65,7 +65,9 @@ def expand_xacro(path: Path) -> bytes:
         raise InputError(f"{path.name}: xacro: {type(error).__name__}: {error}") from error
 
 
-class _Reader:
+class UrdfReader:
+    """Reader of links, joints and geometry in URDF elements."""
+
     def __init__(self, root: XmlNode, files: MeshFiles, contacts: bool, show_collisions: bool) -> None:
         self.contacts, self.show_collisions = contacts, show_collisions
         self.root, self.files = root, files
@@ -74,6 +76,7 @@ class _Reader:
         self.not_drawn: list[str] = []
         #: Colours of materials by name; the first definition in the file is valid for all visuals.
         self.materials: dict[str, np.ndarray | None] = {}
+        list(root.children_with_tag("material"))  # marks them as read
         for node in root.iterate():
             if node.tag == "material" and node.optional_child("color") is not None:
                 self.materials.setdefault(node.name, self._rgba(node))
@@ -96,11 +99,11 @@ class _Reader:
             parent_joint[child] = joint
         robot = RobotDescription(root.text("name", "robot"), np.array(GRAVITY))
         for name in self._in_order(links, parent_joint):
-            robot.links[name] = self._link(links[name], parent_joint.get(name), base)
+            robot.links[name] = self.read_link(links[name], parent_joint.get(name), base)
         mimics = [self._mimic(joint, joints) for joint in joints.values() if joint.optional_child("mimic") is not None]
         robot.equalities = [equality for equality in mimics if equality is not None]
         robot.notes = self.notes
-        self._note_ignored(root)
+        self.note_ignored()
         return robot
 
     def _in_order(self, links: dict[str, XmlNode], parent_joint: dict[str, XmlNode]) -> list[str]:
@@ -121,7 +124,7 @@ class _Reader:
             )
         return order
 
-    def _link(self, node: XmlNode, joint: XmlNode | None, base: str) -> Link:
+    def read_link(self, node: XmlNode, joint: XmlNode | None, base: str) -> Link:
         link = Link(node.text("name"), None, RigidTransform(), node)
         inertial = node.optional_child("inertial")
         if inertial is not None:
@@ -146,7 +149,7 @@ class _Reader:
         elif base == "floating":
             link.dofs = [JointDof("base", "free", node)]
         if inertial is None and joint is not None and joint.text("type") != "fixed":
-            self.notes.append(f"the link '{link.name}' has no <inertial>, so it has no mass")
+            self.notes.append(f"no mass, as there is no <inertial>: link '{link.name}'")
         return link
 
     def _read_dofs(self, joint: XmlNode) -> list[JointDof]:
@@ -281,7 +284,8 @@ class _Reader:
             raise InputError(f"'{file}': {error}") from None
         return [shapes.mesh(at, mesh, scale=scale, frame=frame, name=name, trace=None)]
 
-    def _note_ignored(self, root: XmlNode) -> None:
+    def note_ignored(self) -> None:
+        """Add notes on content that was not read."""
         if self.not_drawn:
             count, first = len(self.not_drawn), self.not_drawn[0]
             self.notes.append(
@@ -289,7 +293,7 @@ class _Reader:
             )
         if self.collisions:
             self.notes.append(f"{self.collisions} <collision>: contacts are not imported, links do not collide")
-        for (tag, inner), count in root.document.unread().items():
+        for (tag, inner), count in self.root.document.unread().items():
             item = f"{inner[1:]} of <{tag}>" if inner.startswith("@") else f"<{inner}> in <{tag}>"
             self.notes.append(f"{item} is not imported" + (f" ({count} times)" if count > 1 else ""))
 

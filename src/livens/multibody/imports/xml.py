@@ -22,6 +22,8 @@ _MAX_BYTES = 32_000_000
 _MAX_NODES = 200_000
 _MAX_DEPTH = 200
 _MAX_MESSAGE = 400
+#: Largest number of characters in the text of an element.
+_MAX_TEXT = 100_000
 #: Largest allowed magnitude of numbers; squares of larger numbers may overflow.
 _MAX_MAGNITUDE = 1e15
 
@@ -38,6 +40,8 @@ class XmlNode:
     children: list[XmlNode] = field(default_factory=list)
     #: Nodes with default attributes (default classes), highest priority first.
     defaults: tuple[XmlNode, ...] = ()
+    #: Text of the element.
+    content: str = ""
 
     @property
     def name(self) -> str:
@@ -105,6 +109,8 @@ class XmlNode:
         allowed = (count,) if isinstance(count, int) else count
         if allowed is not None and len(tokens) not in allowed:
             raise self.error(f"{name} must be {' or '.join(map(str, allowed))} numbers, got '{value[:60]}'")
+        if not tokens:
+            raise self.error(f"{name} must be numbers, but it is empty")
         try:
             values = np.array([float(token) for token in tokens])
         except ValueError:
@@ -213,6 +219,7 @@ class _Builder:
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self.start
         self.parser.EndElementHandler = self.end
+        self.parser.CharacterDataHandler = self.add_text
         self.parser.StartDoctypeDeclHandler = self.refuse
         self.parser.EntityDeclHandler = self.refuse
 
@@ -231,6 +238,10 @@ class _Builder:
         else:
             self.root = node
         self.open.append(node)
+
+    def add_text(self, text: str) -> None:
+        if self.open and len(self.open[-1].content) < _MAX_TEXT:
+            self.open[-1].content += text
 
     def end(self, tag: str) -> None:
         self.open.pop()

@@ -44,8 +44,11 @@ def _regularised_coulomb(Q: ScalarLike, u: Vector, sliding: Vector, mu: ScalarLi
 
 # -- races ------------------------------------------------------------------------------------------------------------
 class Race(NamedTuple):
-    """Race definition: rotating ring (its angle is the coordinate after its centre), wave numbers of its modes, index
-    of the first modal coordinate in the contact element, and whether the race is oval."""
+    """Race of a ring: rotation, wave numbers of the modes, index of the first modal coordinate, and ovality.
+
+    The angle of a rotating ring is the coordinate after its centre. The index is that in the contact
+    element.
+    """
 
     spins: bool
     waves: tuple[int, ...] = ()

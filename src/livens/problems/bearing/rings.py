@@ -105,7 +105,7 @@ def ring_quantities(system: System) -> dict[str, Quantity]:
 def force_on_first_body(energy: ModelFunction, forces: ModelFunction) -> ModelFunction:
     """Return the total force of an element on its first body, whose centre is the first three coordinates."""
 
-    def force(q: Vector, v: Any, t: Any, k: Any) -> Any:
+    def force(q: Vector, v: object, t: object, k: object) -> Any:
         arguments = dict(q=q, v=v, t=t, k=k)
         potential, applied = (
             f(*(arguments[name] for name in inspect.signature(f).parameters)) for f in (energy, forces)

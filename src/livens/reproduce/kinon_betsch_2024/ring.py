@@ -53,8 +53,8 @@ def _unloaded(result: Result) -> np.ndarray:
 def joint_moments(result: Result) -> np.ndarray:
     """Return the change of angular momentum by the joints in each step, ``-h sum g_k(q_m) x lam_k``.
 
-    Under rotations of space the joint opening g_k is a vector, so the joint force along ``Dg_k(q_m)`` has the moment
-    of a force that acts at both ends of the opening at the midpoint.
+    Under rotations of space the joint opening g_k is a vector. The joint force along ``Dg_k(q_m)`` therefore has the
+    moment of a force at both ends of the opening at the midpoint.
     """
     q_m, h = (result.q[1:] + result.q[:-1]) / 2, np.diff(result.t)
     bars = q_m.reshape(len(q_m), 4, 7)

@@ -203,7 +203,7 @@ def _reference() -> np.ndarray:
 class _PrintedInverse(HamiltonEM):
     """Midpoint rule (133) with ``M_4^-1 = 1/4 Q_l(q) J_4^-1 Q_l(q)^T`` (139) at the midpoint of the step."""
 
-    def velocity_factor(self, q: Any) -> Any:
+    def velocity_factor(self, q: object) -> Any:
         """Return the factor of the velocity (139) at q."""
         return 1
 

@@ -110,7 +110,7 @@ def _compiled(model: Hamiltonian, z: Expr, k: np.ndarray, expression: Expr) -> M
     buffer.set_res(0, values_out.data)
 
     def call(
-        y: np.ndarray, keep_alive: Any = (buffer, parameters)
+        y: np.ndarray, keep_alive: object = (buffer, parameters)
     ) -> np.ndarray:  # the buffer does not own its arguments
         arguments[:] = y
         evaluate()

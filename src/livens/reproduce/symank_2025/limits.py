@@ -227,7 +227,7 @@ _NOTE = (
     "oscillator, and Lobatto IIIA-IIIB, like Stoermer-Verlet, is only stable for h omega of a few units. As the mass "
     "vanishes, the viscosity bounds the rate, here by 4e3 1/s, so steps need not be smaller than 5e-4 s. The velocity "
     "at the end of a step is inaccurate, because it contains the error of the last force divided by the mass: J-PRK "
-    "is accurate in q and p, not in v. See docs/theory/reproduced-papers.md.",
+    "is accurate in q and p, not in v. See docs/theory/papers/symank-2025.md.",
 )
 @house_style()
 def first_mass() -> tuple[Figure, list[Claim]]:

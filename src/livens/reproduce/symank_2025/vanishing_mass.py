@@ -87,7 +87,7 @@ def _plot_distances(axes: Axes, scheme: str, limit: str) -> None:
     "motion (matrix exponential) if the steps resolve the initial layer of d2/(k2 + k3) = 5e-5 s. The steps of the "
     "document only depend on the Newton iteration. With such steps, here 0.01 s, the errors of p2 and v2 from the "
     "layer are multiplied by R(-200) = -0.887 per step with Gauss, while Lobatto IIIC damps them at once. For some "
-    "time Gauss is therefore far from all other solutions, including Gauss with another mass. From 1e-13 to 1e-18 kg, "
+    "time Gauss is therefore far from all other solutions, including Gauss with another mass. With very small masses, "
     "Gauss hardly damps round-off of v2, because R(-h d2/m2) is close to -1: an error remains in v2, and steps become "
     "small. All runs succeed for masses down to 1e-40 kg.",
 )

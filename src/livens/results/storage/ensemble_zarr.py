@@ -170,7 +170,7 @@ def write_remaining(ensemble: Ensemble, store: Path, rows: np.ndarray, existing:
     zarr_store.consolidate(store, metadata)
 
 
-def _metadata_crc(metadata: Mapping[str, Any]) -> int:
+def _metadata_crc(metadata: Mapping[str, object]) -> int:
     """Return a CRC-32 checksum of the metadata."""
     plain = json.loads(json.dumps({name: value for name, value in metadata.items() if name != "words"}))
     return zlib.crc32(json.dumps(plain, sort_keys=True).encode())

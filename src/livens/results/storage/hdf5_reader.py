@@ -240,6 +240,10 @@ def open_readable(path: Path, formats: Sequence[str], description: str) -> Itera
             version = hdf5_validation.read_format(file)
         if version not in formats:
             why = f"its format is {version!r}, not {formats[-1]!r}" if version else "it has no format attribute"
+            readers = {"livens-ensemble": "lv.Ensemble.load", "livens-run": "lv.load"}
+            file_type = str(version).rpartition("-")[0]
+            if file_type in readers and not formats[-1].startswith(file_type):
+                why += f": read it with {readers[file_type]}"
             raise InputError(f"'{path}' is not {description}: {why}")
         yield file, os.fstat(descriptor).st_size
 

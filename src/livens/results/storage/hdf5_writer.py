@@ -54,12 +54,12 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 class RunFile:
     """Result file that grows with its run. Appended rows become valid with the next `commit`."""
 
-    def __init__(self, path: Path, part: Path | None, descriptor: int, mode: str) -> None:
+    def __init__(self, path: Path, part: Path | None, content: atomic.AtomicFile, mode: str) -> None:
         self.path = path
         self._part = part  # temporary name of the file until its first commit
-        self._descriptor = descriptor
-        self._content = atomic.AtomicFile(descriptor)
+        self._content = content
         self._file = h5py.File(self._content, mode, libver=_VERSION)
+        self._is_closed = False
         self._data: dict[str, h5py.Dataset] = {}  # kept open: a lookup takes as long as a write
         self._sums: dict[str, checksums.BlockChecksums] = {}
         self._n_rows = 0
@@ -70,24 +70,30 @@ class RunFile:
         check_writable(path, force)
         part = path.with_name(f".{path.name}.part")
         descriptor = open_exclusive(path, part, os.O_RDWR | os.O_CREAT | _NO_LINK)
+        content: atomic.AtomicFile | None = None
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError("its temporary path is not a regular file")
             os.ftruncate(descriptor, 0)
-            file = cls(path, part, descriptor, "w")
+            content = atomic.AtomicFile(descriptor)
+            file = cls(path, part, content, "w")
             file._create_datasets(info, rows)
-        except OSError as error:
-            os.close(descriptor)
-            raise InputError(f"cannot write the result file '{path}': {os_error_text(error)}") from None
+        except BaseException as error:  # Ctrl-C as well: the file would be locked until the process ends
+            _release(descriptor, content)
+            if isinstance(error, OSError):
+                raise InputError(f"cannot write the result file '{path}': {os_error_text(error)}") from None
+            raise
         return file
 
     @classmethod
     def reopen(cls, path: Path, rows: int, step: int) -> RunFile:
         """Open the file of a run at a checkpoint, to continue after `rows` rows."""
         descriptor = open_exclusive(path, path, os.O_RDWR)
+        content: atomic.AtomicFile | None = None
         try:
             atomic.repair(descriptor)
-            file = cls(path, None, descriptor, "r+")
+            content = atomic.AtomicFile(descriptor)
+            file = cls(path, None, content, "r+")
             hdf5_validation.validate(file._file, os.fstat(descriptor).st_size)
             group = file._file["checkpoint"]
             if group["recorder.step" if "recorder.step" in group else "step"][()] != step:
@@ -100,9 +106,11 @@ class RunFile:
                 file._sums[name] = checksums.rebuild(file._file, name, rows)
             for data in file._data.values():
                 data.resize(rows, axis=0)
-        except (OSError, RuntimeError, KeyError, ValueError) as error:
-            os.close(descriptor)
-            raise InputError(f"cannot resume the result file '{path}': {os_error_text(error)}") from None
+        except BaseException as error:
+            _release(descriptor, content)
+            if isinstance(error, (OSError, RuntimeError, KeyError, ValueError)):
+                raise InputError(f"cannot resume the result file '{path}': {os_error_text(error)}") from None
+            raise
         return file
 
     def _create_datasets(self, info: RunInfo, expected: int) -> None:
@@ -183,10 +191,10 @@ class RunFile:
 
     def close(self) -> None:
         """Close the file in the state of its last commit."""
-        if self._descriptor >= 0:
+        if not self._is_closed:
             self._file.close()
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._content.close()
+            self._is_closed = True
 
     def discard(self) -> None:
         """Close and remove a file that has not been committed yet."""
@@ -249,7 +257,7 @@ class RunFile:
                 self._file.attrs[name] = value
 
 
-def write_accuracy(path: Path, estimate: Mapping[str, Any]) -> None:
+def write_accuracy(path: Path, estimate: Mapping[str, object]) -> None:
     """Write the error estimate of a run to its file, atomically."""
     try:
         descriptor = open_exclusive(path, path, os.O_RDWR | _NO_LINK)
@@ -354,6 +362,14 @@ def check_writable(path: Path, force: bool) -> None:
         raise InputError(f"cannot write the result file '{path}': no permission to write in '{path.parent}'")
 
 
+def _release(descriptor: int, content: atomic.AtomicFile | None) -> None:
+    """Close a file that could not be opened by HDF5 or prepared; HDF5 may still access its content."""
+    if content is None:
+        os.close(descriptor)
+    else:
+        content.close()
+
+
 def is_livens_file(descriptor: int) -> bool:
     """Return True if an open file is a result or an ensemble file of any version."""
     journal = atomic.pending(descriptor)
@@ -370,7 +386,12 @@ def open_exclusive(path: Path, actual: Path, flags: int) -> int:
         descriptor = os.open(actual, flags, 0o666)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write the result file '{path}': {os_error_text(error)}") from None
-    if not try_lock(descriptor) or not _is_same_file(actual, descriptor):
+    try:
+        is_exclusive = try_lock(descriptor) and _is_same_file(actual, descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    if not is_exclusive:
         os.close(descriptor)
         raise InputError(f"the result file '{path}' is in use by another run, or open in another program")
     return descriptor

@@ -99,6 +99,12 @@ class AtomicFile:
     def flush(self) -> None:
         """Ignore flushes of HDF5; only `commit` is relevant."""
 
+    def close(self) -> None:
+        """Close the descriptor; the system may reuse its number, so later accesses of HDF5 must not reach it."""
+        descriptor, self._fd = self._fd, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
     # -- private ------------------------------------------------------------------------------------------------------
     def _check_heap(self, start: int, head: bytes) -> None:
         """Validate a global heap before HDF5 reads it; HDF5 does not detect damage there."""

@@ -27,7 +27,7 @@ _CHUNK_BYTES = 64_000_000
 _FILE = re.compile(r"\.(zgroup|zattrs|zarray|zmetadata)|\d+(\.\d+)*|\..*\.part")
 
 
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
     write_atomically(path, json.dumps(content, indent=1).encode())
 
 
@@ -149,7 +149,7 @@ def create_group(store: Path) -> None:
     _write_json(store / ".zgroup", {"zarr_format": 2})
 
 
-def consolidate(store: Path, attributes: Mapping[str, Any]) -> None:
+def consolidate(store: Path, attributes: Mapping[str, object]) -> None:
     """Write the attributes and the consolidated metadata of a store."""
     _write_json(store / ".zattrs", attributes)
     metadata = {".zgroup": {"zarr_format": 2}, ".zattrs": dict(attributes)}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
+from livens.errors import IntegrationError
 from livens.results.result import Result
 from livens.run.bridges.ivp_problem import EXPLICIT, IMPLICIT, SWITCHING, IvpProblem
-from livens.run.bridges.traced_ode import TracedOde
+from livens.run.bridges.traced_ode import COMPARED_ROWS, TracedOde
 from livens.run.events.event import Event
 from livens.run.step_control import StepControl
 
@@ -23,16 +25,23 @@ _STIFFNESS_CHECK_STEPS = 400, 1600
 _STIFF_STEP_DECAY, _STIFF_TOTAL_DECAY = 2.0, 2000.0
 
 
+#: Smallest number of groups of rows of a solution that are compared with the functions, and number of rows for one more
+#: group, of smooth problems and of others; largest number of groups.
+_SMOOTH_COMPARISONS, _COMPARISONS, _MAX_COMPARISONS = (1, 512), (2, 128), 16
+
+
 class IvpIntegration:
     """Sequence of runs from the initial to the final time."""
 
     def __init__(self, problem: IvpProblem, ode: TracedOde) -> None:
-        self._problem, self._ode = problem, ode
+        self._problem, self._ode, self._model = problem, ode, ode.model
         self._t, self._end, self._y = problem.sign * problem.t0, problem.sign * problem.tf, problem.y0.astype(float)
-        values = ode.parameter_values(problem.args)
-        self._values, self._parameters = values, {"args": np.array(values)} if values else None
+        self._values = ode.parameter_values(problem.args)
+        self._parameters = {"args": np.array(self._values)} if self._values else None
         self.runs: list[Result] = []
         self._counts = [0] * len(problem.event_rules)
+        #: Message of an integration that ended before the final time.
+        self.failure = ""
 
     @property
     def is_stopped(self) -> bool:
@@ -44,29 +53,50 @@ class IvpIntegration:
         return self.is_stopped or self._t >= self._end
 
     def run(self) -> None:
-        """Integrate to the end, or to a terminal event."""
-        problem, ode = self._problem, self._ode
+        """Integrate to the end, to a terminal event, or to a failure of a smooth problem after the first step."""
+        try:
+            self._run()
+        except IntegrationError as error:
+            if error.result is None or error.result.t.size < 2 or not self._model.is_smooth:
+                raise
+            self.runs.append(error.result)
+            self.failure = str(error)
+
+    def agrees(self) -> bool:
+        """Return True if the expressions have the values of the functions at times along the solution."""
+        problem, n_rows = self._problem, sum(run.statistics.steps for run in self.runs) + 1
+        least, interval = _SMOOTH_COMPARISONS if self._model.is_smooth else _COMPARISONS
+        n_groups = min(least + n_rows // interval, _MAX_COMPARISONS)
+        count = COMPARED_ROWS * n_groups
+        rows = [(i + 1) * (n_rows - 1) // count for i in range(count)]
+        t, y = joined_rows(self.runs)
+        return all(
+            self._ode.agrees(problem, self._values, problem.sign * t[group], y[group])
+            for group in (rows[i : i + COMPARED_ROWS] for i in range(0, count, COMPARED_ROWS))
+        )
+
+    def _run(self) -> None:
+        problem, model = self._problem, self._model
         if problem.method not in SWITCHING:
             self._advance(self._scheme(problem.method))
             if not self._is_finished:  # the first step of a given size
                 self._advance(self._scheme(problem.method))
             return
-        implicit = self._scheme("Radau")
-        if not ode.is_smooth:
-            self._advance(implicit)
+        if not model.is_smooth:
+            self._advance(self._scheme("Radau"))
             return
         first, further = _STIFFNESS_CHECK_STEPS
         self._advance("taylor", first)
         while not self._is_finished:
             if self._is_stiff():
-                self._advance(implicit)
+                self._advance(self._scheme("Radau"))
                 return
             self._advance("taylor", further)
 
     def _is_stiff(self) -> bool:
         """Return True if stability limits the steps: a series of order N is stable for about N/e decay times."""
         last = self.runs[-1]
-        decay = self._ode.decay_rate(self._t, self._y, self._values)
+        decay = self._model.decay_rate(self._t, self._y, self._values)
         step = float(last.t[-1] - last.t[-2])
         return decay * step > _STIFF_STEP_DECAY and decay * (self._end - self._t) > _STIFF_TOTAL_DECAY
 
@@ -77,7 +107,7 @@ class IvpIntegration:
         end = self._end
         if scheme.startswith("taylor") and h is not None:  # a series chooses its steps: the first one is a run
             control, end = None, min(self._t + h, self._end)
-        run = self._ode.prepared(scheme).run(
+        run = self._model.prepared(scheme).run(
             x0=self._y,
             t0=self._t,
             t_end=end,
@@ -94,7 +124,7 @@ class IvpIntegration:
 
     def _events(self) -> list[Event] | None:
         """Return the events; occurrences of earlier runs count for terminal events."""
-        rules = zip(self._ode.event_functions, self._problem.event_rules, self._counts, strict=True)
+        rules = zip(self._model.event_functions, self._problem.event_rules, self._counts, strict=True)
         return [
             Event(function, name=str(i), direction=direction, terminal=max(terminal - count, 1) if terminal else False)
             for i, (function, (terminal, direction), count) in enumerate(rules)
@@ -103,10 +133,10 @@ class IvpIntegration:
     # -- schemes and tolerances ---------------------------------------------------------------------------------------
     def _scheme(self, method: str) -> str:
         """Return the scheme of a method."""
-        if method in EXPLICIT and self._ode.is_smooth:
+        if method in EXPLICIT and self._model.is_smooth:
             return "taylor"
         if method in (*EXPLICIT, *IMPLICIT):
-            return "radau-iia-3" if float(np.min(self._problem.rtol)) > _HIGH_ORDER_RTOL else "radau-iia-5"
+            return "radau-iia-3" if float(self._problem.rtol.min()) > _HIGH_ORDER_RTOL else "radau-iia-5"
         return method
 
     def _control(self, scheme: str, y: np.ndarray, max_steps: int) -> StepControl:
@@ -140,6 +170,17 @@ def _step_control(
 ) -> StepControl:
     """Return a step-size control; equal controls share their validated run."""
     return StepControl(tolerance=tolerance, absolute=absolute, largest=largest, most_steps=max_steps)
+
+
+def joined_rows(runs: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the times and states of consecutive runs; the first row of a further run is the last one before it."""
+    if len(runs) == 1:
+        return runs[0].t, runs[0].x
+    first, *further = runs
+    return (
+        np.concatenate([first.t, *(run.t[1:] for run in further)]),
+        np.concatenate([first.x, *(run.x[1:] for run in further)]),
+    )
 
 
 def _rounded_down(tolerance: float) -> float:

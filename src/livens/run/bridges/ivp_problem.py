@@ -43,10 +43,17 @@ class IvpProblem:
     #: Event functions, and (terminal count, direction) of each; None without events.
     events: tuple[ModelFunction, ...] | None
     event_rules: tuple[tuple[int, int], ...]
+    #: The right-hand side receives the state as a matrix of one column.
+    is_vectorized: bool
 
     @property
     def sign(self) -> float:
         return 1.0 if self.tf >= self.t0 else -1.0
+
+    @property
+    def functions(self) -> tuple[ModelFunction, ...]:
+        """Right-hand side and events."""
+        return self.fun, *(self.events or ())
 
     def check_initial_rate(self) -> None:
         """Raise `InputError` if ``fun(t0, y0)`` has a wrong size or is not finite: SciPy would not end."""
@@ -56,7 +63,8 @@ class IvpProblem:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                rate = np.asarray(self.fun(self.t0, self.y0.copy(), *self.args))
+                state = self.y0[:, None] if self.is_vectorized else self.y0
+                rate = np.asarray(self.fun(self.t0, state.copy(), *self.args))
             except TypeError as error:
                 raise InputError(f"`fun(t, y, *args)` fails at the initial time and state: {error}") from error
             rate = rate if np.iscomplexobj(rate) else rate.astype(dtype)
@@ -78,6 +86,7 @@ def checked_problem(
     first_step: float | None,
     max_step: float,
     events: ModelFunction | Sequence[ModelFunction] | None,
+    vectorized: bool = False,
 ) -> IvpProblem:
     """Return the checked arguments of `solve_ivp`."""
     name = method.__name__ if inspect.isclass(method) else method
@@ -103,7 +112,7 @@ def checked_problem(
         raise InputError("`y0` must be 1-dimensional.")
     if not np.isfinite(state).all():
         raise InputError("All components of the initial state `y0` must be finite.")
-    max_step = _as_number("max_step", max_step)
+    max_step = max_step if type(max_step) is float else _as_number("max_step", max_step)
     first_step = None if first_step is None else _as_number("first_step", first_step)
     if not max_step > 0:
         raise InputError("`max_step` must be positive.")
@@ -115,11 +124,11 @@ def checked_problem(
     relative = _as_real_array("rtol", default_rtol if rtol is None else rtol)
     absolute = _as_real_array("atol", default_atol if atol is None else atol)
     for tolerance_name, tolerances in (("rtol", relative), ("atol", absolute)):
-        if np.isnan(tolerances).any():
+        if math.isnan(tolerances.sum()):
             raise InputError(f"`{tolerance_name}` must not be NaN, got {tolerances[()]!r}.")
     if relative.ndim and relative.shape != state.shape:
         raise InputError("`rtol` has wrong shape.")
-    if (relative < _MIN_RTOL).any():
+    if relative.min(initial=np.inf) < _MIN_RTOL:
         warnings.warn(
             f"At least one element of `rtol` is too small. Setting `rtol = np.maximum(rtol, {_MIN_RTOL})`.",
             stacklevel=4,
@@ -127,7 +136,7 @@ def checked_problem(
         relative = np.maximum(relative, _MIN_RTOL)
     if absolute.ndim and absolute.shape != state.shape:
         raise InputError("`atol` has wrong shape.")
-    if (absolute < 0).any():
+    if absolute.min(initial=np.inf) < 0:
         raise InputError("`atol` must be positive.")
     event_functions = _checked_events(events)
     return IvpProblem(
@@ -144,6 +153,7 @@ def checked_problem(
         max_step,
         event_functions,
         tuple(_event_rule(event) for event in event_functions or ()),
+        vectorized,
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from livens.results.result import Result
+from livens.run.bridges.ivp_integration import joined_rows
 
 #: Messages of SciPy by status.
 MESSAGES = {
@@ -17,6 +18,8 @@ MESSAGES = {
 }
 #: Relative tolerance of times at the end of the interval, in units in the last place.
 _TIME_ULPS = 4
+#: Number of Chebyshev points of a step in a copy of a dense output.
+_N_SAMPLES = 33
 
 
 class OdeResult(dict[str, Any]):
@@ -38,6 +41,13 @@ class OdeResult(dict[str, Any]):
     def __dir__(self) -> list[str]:
         return list(self)
 
+    def __copy__(self) -> OdeResult:
+        return OdeResult(self)
+
+    def __reduce__(self) -> tuple[type[OdeResult], tuple[dict[str, Any]]]:
+        """Return the result for pickling, without `runs`."""
+        return OdeResult, ({**self, "runs": []},)
+
     def __repr__(self) -> str:
         width = max(map(len, self), default=0)
         return "\n".join(f"{name:>{width}}: {value!r}" for name, value in self.items())
@@ -46,14 +56,31 @@ class OdeResult(dict[str, Any]):
 class DenseOutput:
     """Continuous solution ``sol(t)`` of consecutive runs, with the attributes of `scipy.integrate.OdeSolution`.
 
-    Outside of the integration interval, the states at its ends are returned.
+    Outside of the integration interval, the states at its ends are returned. A copy by `pickle` or `copy.deepcopy`
+    contains the states at Chebyshev points of every step.
     """
 
     def __init__(self, runs: Sequence[Result], sign: float) -> None:
         self._runs, self._sign = runs, sign
-        self.ts: np.ndarray = sign * np.concatenate([runs[0].t, *(run.t[1:] for run in runs[1:])])
-        self.t_min, self.t_max = float(np.min(self.ts)), float(np.max(self.ts))
-        self.n_segments = len(self.ts) - 1
+        self._set_times(sign * joined_rows(runs)[0])
+        self._samples: np.ndarray | None = None
+
+    def _set_times(self, ts: np.ndarray) -> None:
+        self.ts = ts
+        self.t_min, self.t_max = float(np.min(ts)), float(np.max(ts))
+        self.n_segments = len(ts) - 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._samples is not None:
+            return dict(vars(self))
+        start, length = self.ts[:-1, None], np.diff(self.ts)[:, None]
+        times = start + 0.5 * length * (1 - np.cos(np.pi * np.arange(_N_SAMPLES) / (_N_SAMPLES - 1)))
+        samples = self(times.ravel()).T.reshape(*times.shape, -1)
+        return dict(_sign=self._sign, ts=self.ts, _samples=samples)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._runs, self._sign, self._samples = (), state["_sign"], state["_samples"]
+        self._set_times(state["ts"])
 
     def __call__(self, t: ArrayLike) -> np.ndarray:
         """Return the state at a time, shape (n,), or at k times, shape (n, k)."""
@@ -61,6 +88,10 @@ class DenseOutput:
         if times.ndim > 1:
             raise ValueError("`t` must be a float or a 1-D array.")
         s = self._sign * np.atleast_1d(times)
+        states = self._evaluated(s) if self._samples is None else self._interpolated(s, self._samples)
+        return states[0] if times.ndim == 0 else states.T
+
+    def _evaluated(self, s: np.ndarray) -> np.ndarray:
         states = np.empty((len(s), self._runs[0].x.shape[1]))
         last_run = len(self._runs) - 1
         for i, run in enumerate(self._runs):
@@ -68,7 +99,21 @@ class DenseOutput:
             is_inside = ((s >= first) | (i == 0)) & ((s <= last) | (i == last_run))
             if is_inside.any():
                 states[is_inside] = run.at(np.clip(s[is_inside], first, last)).x
-        return states[0] if times.ndim == 0 else states.T
+        return states
+
+    def _interpolated(self, s: np.ndarray, samples: np.ndarray) -> np.ndarray:
+        """Return states from those at the Chebyshev points of the steps, by the barycentric formula."""
+        ends = self._sign * self.ts
+        s = np.clip(s, ends[0], ends[-1])
+        step = np.clip(np.searchsorted(ends, s, side="right") - 1, 0, self.n_segments - 1)
+        j = np.arange(_N_SAMPLES)
+        distance = 2 * (s - ends[step]) / (ends[step + 1] - ends[step]) - 1
+        difference = distance[:, None] + np.cos(np.pi * j / (_N_SAMPLES - 1))
+        weights = np.where(j % 2, -1.0, 1.0) * np.where((j == 0) | (j == _N_SAMPLES - 1), 0.5, 1.0)
+        is_node = difference == 0
+        weights = np.where(is_node.any(1, keepdims=True), is_node, weights / np.where(is_node, 1.0, difference))
+        states: np.ndarray = np.einsum("ij,ijn->in", weights / weights.sum(1, keepdims=True), samples[step])
+        return states
 
 
 def make_result(
@@ -83,11 +128,12 @@ def make_result(
 ) -> OdeResult:
     """Return the fields of SciPy from the runs of livens; events of the runs have the names "0", "1", ..."""
     sol = DenseOutput(runs, sign) if dense_output or t_eval is not None else None
-    ts = sign * (runs[0].t if len(runs) == 1 else np.concatenate([runs[0].t, *(run.t[1:] for run in runs[1:])]))
+    times, states = joined_rows(runs)
+    ts = sign * times
     t: np.ndarray | list[float]
     y: np.ndarray | list[np.ndarray]
     if t_eval is None:
-        t, y = ts, np.concatenate([runs[0].x, *(run.x[1:] for run in runs[1:])]).T.copy()
+        t, y = ts, states.T.copy()
     else:
         assert sol is not None
         end = float(sign * ts[-1])

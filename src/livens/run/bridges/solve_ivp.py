@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from livens.errors import (
     CallError,
     InputError,
-    IntegrationError,
     LivensError,
     LivensWarning,
     explain_call_errors,
@@ -76,7 +75,7 @@ def solve_ivp(
         Functions ``event(t, y, *args)`` whose zeros are detected, with the attributes `terminal` and `direction` of
         SciPy.
     vectorized : bool, default False
-        Accepted for compatibility; not used.
+        Call `fun` with states of shape (n, 1), as SciPy calls functions that accept several states.
     args : tuple, optional
         Further arguments of `fun` and of the events. Numbers are parameters: other values need no compilation.
     rtol, atol : float or array_like, optional
@@ -132,7 +131,9 @@ def solve_ivp(
         if name not in _SCIPY_OPTIONS:
             arguments = (*inspect.signature(solve_ivp).parameters, *_SCIPY_OPTIONS)
             raise CallError(f"solve_ivp has no argument '{name}'{suggestion(name, arguments)}")
-    problem = checked_problem(fun, t_span, y0, method, t_eval, args, rtol, atol, first_step, max_step, events)
+    problem = checked_problem(
+        fun, t_span, y0, method, t_eval, args, rtol, atol, first_step, max_step, events, bool(vectorized)
+    )
     if fallback not in ("scipy", "error"):
         raise InputError(f"`fallback` must be 'scipy' or 'error', got {fallback!r}.")
     try:
@@ -158,32 +159,42 @@ def _solve_compiled(problem: IvpProblem, dense_output: bool) -> OdeResult:
         raise TracingError("the end of the interval is infinite")
     if problem.y0.size > MAX_STATES:
         raise TracingError(f"{problem.y0.size} states would take long to compile (at most {MAX_STATES} are compiled)")
-    ode = traced_ode(problem.fun, (problem.t0, problem.tf), problem.y0, problem.args, problem.events or ())
-    if ode.n_operations > MAX_OPERATIONS:
-        raise TracingError(
-            f"{ode.n_operations} operations would take long to compile (at most {MAX_OPERATIONS} are compiled)"
-        )
-    integration = IvpIntegration(problem, ode)
-    message, status = "", 0
-    try:
-        integration.run()
-        status = int(integration.is_stopped)
-    except IntegrationError as error:
-        if error.result is None or error.result.t.size < 2 or not ode.is_smooth:
-            raise TracingError(str(error)) from error
-        integration.runs.append(error.result)
-        message, status = str(error), -1
-    except LivensError as error:
-        raise TracingError(str(error)) from error
+    integration = _compiled_integration(problem)
     return make_result(
         integration.runs,
         problem.sign,
-        status=status,
-        message=message,
+        status=-1 if integration.failure else int(integration.is_stopped),
+        message=integration.failure,
         t_eval=problem.t_eval,
         dense_output=dense_output,
         n_events=None if problem.events is None else len(problem.events),
     )
+
+
+def _compiled_integration(problem: IvpProblem) -> IvpIntegration:
+    """Return a completed integration whose expressions agree with the functions along the solution."""
+    renew = False
+    while True:
+        ode, is_cached = traced_ode(problem, renew)
+        if ode.model.n_operations > MAX_OPERATIONS:
+            raise TracingError(
+                f"{ode.model.n_operations} operations would take long to compile"
+                f" (at most {MAX_OPERATIONS} are compiled)"
+            )
+        integration = IvpIntegration(problem, ode)
+        error: Exception | None = None
+        try:
+            integration.run()
+            if integration.agrees():
+                return integration
+            reason = (
+                "its values along the solution are not those of its expressions: it depends on more than its arguments"
+            )
+        except LivensError as caught:
+            reason, error = str(caught), caught
+        if not is_cached:
+            raise TracingError(reason) from error
+        renew = True
 
 
 def _solve_by_scipy(problem: IvpProblem, options: dict[str, object]) -> OdeResult:

@@ -1,9 +1,12 @@
-"""Traced right-hand side of an initial value problem: a first-order model with arguments as parameters."""
+"""Traced right-hand side of an initial value problem: a first-order model with arguments as parameters.
+
+A trace is cached by the functions and all values on which they depend. Functions with values that cannot be read are
+traced in every call; models of equal expressions are shared. Every trace is compared with calls of the functions.
+"""
 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
@@ -14,10 +17,11 @@ from livens import math as m
 from livens import schemes
 from livens.engine.lru_cache import LruCache
 from livens.errors import ModelError
-from livens.expressions.evaluate import Evaluator
+from livens.expressions.evaluate import BatchEvaluator, Evaluator
 from livens.expressions.function_key import value_key
 from livens.expressions.numpy_tracing import TracingError, trace_numpy
 from livens.models.first_order import FirstOrder
+from livens.run.bridges.ivp_problem import IvpProblem
 from livens.run.prepare import Prepared, prepare
 from livens.types import ModelFunction
 
@@ -26,44 +30,46 @@ from livens.types import ModelFunction
 _PARAMETER_RULES = ("numbers", "floats", "none")
 #: Largest array whose entries become parameters.
 _MAX_PARAMETER_ARRAY = 64
-#: Largest number of cached models.
-_MAX_CACHED_MODELS = 64
+#: Largest number of cached traces, and of models.
+_MAX_CACHED_TRACES, _MAX_CACHED_MODELS = 256, 64
 
 #: Largest difference of an expression and a value of its function, relative to the value and to the largest value.
 _VALUE_TOLERANCE, _SCALE_TOLERANCE = 1e-7, 1e-9
 #: Change of the time, relative to the interval, and of the state at which expressions are compared with functions.
 _TIME_CHANGE, _STATE_CHANGE = 0.37, 0.013
+#: Relative change of time and state within which values of expressions may differ by round-off or by a switch, and
+#: largest error relative to the difference of the values.
+_ROUNDOFF_CHANGE, _MAX_VARIATION = 1e-10, 4.0
 
-_models: LruCache[Hashable, TracedOde] = LruCache(_MAX_CACHED_MODELS)
+#: Number of rows of a solution that are compared with the functions at once.
+COMPARED_ROWS = 2
+
+_traces: LruCache[Hashable, TracedOde] = LruCache(_MAX_CACHED_TRACES)
+_models: LruCache[str, OdeModel] = LruCache(_MAX_CACHED_MODELS)
 
 
-def traced_ode(
-    fun: ModelFunction,
-    t_span: tuple[float, float],
-    y0: np.ndarray,
-    args: Sequence[object],
-    events: Sequence[ModelFunction],
-) -> TracedOde:
-    """Return the traced right-hand side, from a cache if the function and all values it depends on are equal.
+def traced_ode(problem: IvpProblem, renew: bool = False) -> tuple[TracedOde, bool]:
+    """Return the traced right-hand side and events, and True if they are from the cache.
 
-    A cached right-hand side is used only if it also agrees with the function at the initial time and state.
+    A cached trace has equal functions and equal values on which they depend. A new trace agrees with the functions
+    at the initial time and state. `renew` replaces a cached trace.
     """
-    sign = 1.0 if t_span[1] >= t_span[0] else -1.0
-    functions = fun, *events
-    key = value_key(*functions)
+    args = problem.args
+    key = value_key(*problem.functions)
     if key is not None:
-        key = key, y0.size, sign, tuple(map(_structure, args))
-        for argument_key in (None, value_key(*args)):  # arguments that are parameters are not part of the key
-            ode = _models.get((key, argument_key))
-            is_equal = ode is not None and (argument_key is not None or ode.is_parametric)
-            if ode is not None and is_equal and ode.agrees(functions, t_span[0], y0, args):
-                return _models.put((key, argument_key), ode)
-    ode = TracedOde(fun, y0.size, args, events, sign)
-    ode.verify(functions, t_span, y0, args)
+        key = key, problem.y0.size, problem.sign, problem.is_vectorized, tuple(map(_structure, args))
+        if not renew:
+            ode = _traces.get((key, None))  # arguments that are parameters are not part of the key
+            if ode is None and (argument_key := value_key(*args)) is not None:
+                ode = _traces.get((key, argument_key))
+            if ode is not None:
+                return ode, True
+    ode = TracedOde(problem)
+    ode.verify(problem)
     argument_key = None if ode.is_parametric else value_key(*args)
     if key is not None and (ode.is_parametric or argument_key is not None):
-        _models.put((key, argument_key), ode)
-    return ode
+        _traces.put((key, argument_key), ode)
+    return ode, False
 
 
 def _structure(argument: Any) -> Hashable:
@@ -79,55 +85,41 @@ class TracedOde:
     Numbers among the further arguments are parameters of the model, so that other values need no compilation.
     """
 
-    def __init__(
-        self,
-        fun: ModelFunction,
-        n: int,
-        args: Sequence[object],
-        events: Sequence[ModelFunction],
-        sign: float,
-    ) -> None:
-        self.n, self._sign = n, sign
+    def __init__(self, problem: IvpProblem) -> None:
+        self._sign, args = problem.sign, problem.args
         first_error: ModelError | None = None
         for rule in _PARAMETER_RULES if args else ("none",):
             self._rule = rule
             try:
-                self._trace(fun, args, events)
-                return
+                self.model = self._trace(problem)
+                break
             except TracingError as error:
                 first_error = first_error or error
-        assert first_error is not None
-        raise first_error
-
-    def _trace(self, fun: ModelFunction, args: Sequence[object], events: Sequence[ModelFunction]) -> None:
-        values = self.parameter_values(args)
-        t, x, k = ca.SX.sym("t"), ca.SX.sym("x", self.n), ca.SX.sym("args", len(values))
-        symbols = iter(m.from_casadi(k))
-        arguments = [self._bind(argument, symbols) for argument in args]
-        time, state = m.Scalar(self._sign * t if self._sign < 0 else t), m.from_casadi(x)
-
-        def column(function: ModelFunction, size: int) -> Any:
-            traced = trace_numpy(function, time, state, *arguments).column
-            if traced.numel() == 1 and size > 1:
-                return ca.repmat(traced, size, 1)
-            if traced.numel() != size:
-                raise TracingError(f"it returns {traced.numel()} numbers, not {size}")
-            return traced
-
-        rhs = self._sign * column(fun, self.n)
-        self.n_operations = int(ca.Function("rhs", [t, x, k], [rhs]).n_instructions())
-        self._jacobian = t, x, k, rhs
-        event_columns = [column(event, 1) for event in events]
-        self._evaluate = Evaluator([t, x, k], [self._sign * rhs, *event_columns])
-        self.event_functions = [_model_function([t, x, k], expression) for expression in event_columns]
-        self.model = FirstOrder(
-            self.n,
-            rhs=_model_function([t, x, k], rhs, is_vector=True),
-            parameters={"args": np.array(values)} if values else None,
-        )
+        else:
+            assert first_error is not None
+            raise first_error
         #: True if all arguments are parameters.
         self.is_parametric = all(self._is_parameter(item) for item in _leaves(args))
-        self._prepared: dict[str, Prepared] = {}
+
+    def _trace(self, problem: IvpProblem) -> OdeModel:
+        n, n_values = problem.y0.size, len(self.parameter_values(problem.args))
+        t, x, k = ca.SX.sym("t"), ca.SX.sym("x", n), ca.SX.sym("args", n_values)
+        symbols = iter(m.from_casadi(k))
+        arguments = [self._bind(argument, symbols) for argument in problem.args]
+        time, state = m.Scalar(self._sign * t if self._sign < 0 else t), m.from_casadi(x)
+        columns = []
+        for i, function in enumerate(problem.functions):
+            size = 1 if i else n
+            argument = state[:, None] if problem.is_vectorized and not i else state
+            column = trace_numpy(function, time, argument, *arguments).column
+            if column.numel() not in (1, size):
+                raise TracingError(f"it returns {column.numel()} numbers, not {size}")
+            columns.append(column if column.numel() == size else ca.repmat(column, size, 1))
+        columns[0] = self._sign * columns[0]
+        expressions = ca.Function("ode", [t, x, k], [ca.densify(column) for column in columns])
+        key = expressions.serialize()
+        model = _models.get(key)
+        return _models.put(key, OdeModel(expressions) if model is None else model)
 
     def _is_parameter(self, argument: object) -> bool:
         if self._rule == "none" or isinstance(argument, (bool, np.bool_)):
@@ -158,45 +150,112 @@ class TracedOde:
         return [float(value) for argument in parameters for value in np.ravel(argument)]
 
     # -- agreement with the functions --------------------------------------------------------------------------------
-    def agrees(self, functions: Sequence[ModelFunction], t: float, y: np.ndarray, args: Sequence[object]) -> bool:
-        """Return True if the expressions have the values of the functions at a time and state.
-
-        Values that are not finite, and calls that raise, are not compared.
-        """
-        expected = _values(functions, t, y, args)
-        traced = self._evaluate(self._sign * t, y, self.parameter_values(args))
-        for values, expression, size in zip(expected, traced, self._scales, strict=True):
-            if values is None:
-                continue
-            error = np.abs(values - expression[:, 0])
-            if not (error <= _VALUE_TOLERANCE * np.abs(values) + _SCALE_TOLERANCE * size).all():
-                return False
+    def agrees(self, problem: IvpProblem, parameters: Sequence[float], times: np.ndarray, states: np.ndarray) -> bool:
+        """Return True if the expressions have the values of the functions at these times and states, one per row."""
+        traced = self.model.evaluate_rows(self._sign * times, states, parameters)
+        with np.errstate(all="ignore"):
+            values = _values(problem, times, states.copy())
+            for i, (expressions, expected) in enumerate(zip(traced, values, strict=True)):
+                if expected is None or expected.shape[1] not in (1, expressions.shape[1]):
+                    return False
+                if not i:
+                    expected = self._sign * expected
+                sizes = np.abs(expected)
+                is_close = np.abs(expected - expressions) <= _VALUE_TOLERANCE * sizes + _SCALE_TOLERANCE * sizes.max()
+                if is_close.all():
+                    continue
+                time_scales = np.maximum(np.abs(times), abs(problem.tf - problem.t0))
+                points = [(self._sign * t, scale, y) for t, scale, y in zip(times, time_scales, states, strict=True)]
+                if not self._is_explained(i, expected, expressions, points, parameters):
+                    return False
         return True
 
-    def verify(
-        self, functions: Sequence[ModelFunction], t_span: tuple[float, float], y: np.ndarray, args: Sequence[object]
-    ) -> None:
-        """Raise `TracingError` unless the expressions agree with the functions at the initial and another state."""
-        times = t_span[0], t_span[0] + _TIME_CHANGE * (t_span[1] - t_span[0])
-        states = y, y * (1 + _STATE_CHANGE * np.cos(np.arange(y.size)))
-        sampled = [_values(functions, time, state, args) for time, state in zip(times, states, strict=True)]
-        self._scales = [
-            max((float(np.abs(values).max()) for values in column if values is not None), default=0.0)
-            for column in zip(*sampled, strict=True)
+    def _is_explained(
+        self,
+        i: int,
+        expected: np.ndarray,
+        expressions: np.ndarray,
+        points: Sequence[tuple[float, float, np.ndarray]],
+        parameters: Sequence[float],
+    ) -> bool:
+        """Return True if differences are within round-off, next to a switch, or between values that are not finite.
+
+        `points` are times, their scales and states.
+        """
+        size = np.abs(expected).max(initial=0.0, where=np.isfinite(expected))
+        largest = max(float(np.abs(y).max()) for _, _, y in points)
+        for value, expression, (t, time_scale, y) in zip(expected, expressions, points, strict=True):
+            error, tolerance = np.abs(value - expression), _VALUE_TOLERANCE * np.abs(value) + _SCALE_TOLERANCE * size
+            if not np.isfinite(value).all():
+                if np.isfinite(expression).all():
+                    return False
+            elif not (error <= tolerance).all():
+                variation = self._variation(i, t, time_scale, y, np.maximum(np.abs(y), largest), parameters)
+                if not (error <= tolerance + _MAX_VARIATION * variation).all():
+                    return False
+        return True
+
+    def _variation(
+        self, i: int, t: float, time_scale: float, y: np.ndarray, scale: np.ndarray, parameters: Sequence[float]
+    ) -> np.ndarray:
+        """Return the largest change of the values of a function within the round-off of the time and the state."""
+        change, signs = _ROUNDOFF_CHANGE, np.where(np.arange(y.size) % 2, 1.0, -1.0)
+        points = [
+            (t + time_change * time_scale, y + state_change * scale)
+            for time_change in (0.0, change, -change)
+            for state_change in (0.0, change, -change, change * signs, -change * signs)
         ]
-        if not all(self.agrees(functions, times[i], states[i], args) for i in (0, 1, 0)):
+        values = np.array([self.model.evaluate(*point, parameters)[i][:, 0] for point in points])
+        return np.nan_to_num(np.ptp(values, axis=0))
+
+    def verify(self, problem: IvpProblem) -> None:
+        """Raise `TracingError` unless the expressions agree with the functions at the initial and another state."""
+        y = problem.y0
+        start, other = problem.t0, problem.t0 + _TIME_CHANGE * (problem.tf - problem.t0)
+        times = np.array([start, start, other])
+        states = np.array([y, y, y * (1 + _STATE_CHANGE * np.cos(np.arange(y.size)))], dtype=float)
+        with np.errstate(all="ignore"):
+            values = _values(problem, times[2:], states[2:].copy())
+        n_rows = 3 if all(value is not None and np.isfinite(value).all() for value in values) else 2  # or out of range
+        if not self.agrees(problem, self.parameter_values(problem.args), times[:n_rows], states[:n_rows]):
             raise TracingError("its values change from call to call: it depends on more than its arguments")
+
+
+class OdeModel:
+    """First-order model of expressions ``[s * rhs, event, ...]`` of (t, x, k), with s = -1 for backward integration."""
+
+    def __init__(self, expressions: ca.Function) -> None:
+        t, x, k = expressions.sx_in()
+        rhs, *events = expressions.call([t, x, k])
+        self._jacobian = t, x, k, rhs
+        self.n_operations = int(ca.Function("rhs", [t, x, k], [rhs]).n_instructions())
+        self.evaluate = Evaluator([t, x, k], [rhs, *events])
+        self._evaluate_rows = BatchEvaluator(expressions, COMPARED_ROWS)
+        self.event_functions = [_model_function([t, x, k], event) for event in events]
+        self._model = FirstOrder(
+            x.numel(),
+            rhs=_model_function([t, x, k], rhs, is_vector=True),
+            parameters={"args": np.zeros(k.numel())} if k.numel() else None,
+        )
+        self._prepared: dict[str, Prepared] = {}
 
     def prepared(self, scheme: str) -> Prepared:
         """Return the model prepared with a scheme."""
         if scheme not in self._prepared:
-            self._prepared[scheme] = prepare(self.model, scheme, compile=False)
+            self._prepared[scheme] = prepare(self._model, scheme, compile=False)
         return self._prepared[scheme]
+
+    def evaluate_rows(self, times: np.ndarray, states: np.ndarray, parameters: Sequence[float]) -> list[np.ndarray]:
+        """Return one array of values for each function, with a row for each time and state."""
+        if times.size == COMPARED_ROWS:
+            return self._evaluate_rows(times[:, None], states, parameters)
+        rows = [self.evaluate(t, y, parameters) for t, y in zip(times, states, strict=True)]
+        return [np.array([value[:, 0] for value in column]) for column in zip(*rows, strict=True)]
 
     @functools.cached_property
     def is_smooth(self) -> bool:
         """True if the right-hand side has a Taylor series."""
-        return not schemes.get("taylor").unmet_requirements(self.model)
+        return not schemes.get("taylor").unmet_requirements(self._model)
 
     @functools.cached_property
     def _jacobian_evaluator(self) -> Evaluator:
@@ -217,21 +276,29 @@ def _leaves(args: Sequence[Any]) -> Iterator[Any]:
             yield argument
 
 
-def _values(
-    functions: Sequence[ModelFunction], t: float, y: np.ndarray, args: Sequence[object]
-) -> list[np.ndarray | None]:
-    """Return the values of functions as vectors; None if a call raises, or for values that are not finite."""
+def _values(problem: IvpProblem, times: np.ndarray, states: np.ndarray) -> list[np.ndarray | None]:
+    """Return the values of every function, one row for each time and state; None if the number of values changes.
+
+    Rows of calls that raise are NaN.
+    """
     values: list[np.ndarray | None] = []
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for function in functions:
-            try:
-                value = np.asarray(function(t, y.copy(), *args), dtype=float).ravel()
-            except Exception:  # integration of the expressions meets the same state
-                values.append(None)
-                continue
-            values.append(value if np.isfinite(value).all() else None)
+    for i, function in enumerate(problem.functions):
+        arguments = states[:, :, None] if problem.is_vectorized and not i else states
+        rows = [_value(function, t, y, problem.args) for t, y in zip(times.tolist(), arguments, strict=True)]
+        sizes = {row.size for row in rows if row is not None}
+        if len(sizes) < 2:
+            nan = np.full(max(sizes, default=1), np.nan)
+            values.append(np.array([nan if row is None else row for row in rows]))
+        else:
+            values.append(None)
     return values
+
+
+def _value(function: ModelFunction, t: float, y: np.ndarray, args: Sequence[object]) -> np.ndarray | None:
+    try:
+        return np.array(function(t, y, *args), dtype=float).ravel()
+    except Exception:  # the user's function may raise anything; integration of the expressions meets the same state
+        return None
 
 
 def _model_function(symbols: list[Any], expression: Any, is_vector: bool = False) -> ModelFunction:

@@ -19,7 +19,7 @@ from livens.errors import InputError, LivensWarning
 from livens.models.guarded_event import min_rebound_velocity
 from livens.models.system import System
 from livens.multibody.contacts.impact_law import RANK_RTOL, VELOCITY_RTOL, dissipative_impulse, solve_normal_lcp
-from livens.multibody.contacts.rigid_contact import SLIP_TOLERANCE, RigidContact
+from livens.multibody.contacts.rigid_contact import SLIP_TOLERANCE, UnilateralContact
 from livens.run.contact.contact_equations import ContactEquations, ContactState
 from livens.run.events.event import GAP_TOLERANCE, StateAndParameters
 
@@ -29,14 +29,14 @@ _STICK_VELOCITY = 10 * SLIP_TOLERANCE
 _STOP_HORIZON = 0.02
 #: Largest number of sequential impacts.
 _MAX_IMPACTS = 10_000
-#: Smallest eigenvalue of the Delassus matrix of independent rows, relative to its diagonal without joints.
+#: Smallest eigenvalue of the Delassus matrix of independent rows, scaled to a unit diagonal.
 _DEPENDENCE_TOL = 1e-8
 
 
 class ContactDynamics(ContactEquations):
     """Unilateral contacts of a system and their resolution."""
 
-    def __init__(self, system: System, contacts: Sequence[RigidContact]) -> None:
+    def __init__(self, system: System, contacts: Sequence[UnilateralContact]) -> None:
         super().__init__(system, contacts)
         self._indeterminate: set[str] = set()
 
@@ -129,7 +129,7 @@ class ContactDynamics(ContactEquations):
 
     def _tangents_of(self, s: ContactState, i: int) -> np.ndarray:
         """Return the tangent unit vectors of a contact in world axes, as columns."""
-        count = self.contacts[i].contact_point.body_a.dimension - 1
+        count = self.contacts[i].dimension - 1
         return s.tangent_basis[:, i * count : (i + 1) * count]
 
     def _constrained_rows(self, i: int, slipping: Collection[int]) -> list[int]:
@@ -147,9 +147,12 @@ class ContactDynamics(ContactEquations):
         rows = [first for first, *_ in constrained] + [j for _, *others in constrained for j in others]
         independent = {j for i in closed for j in range(self.slices[i].start, self.slices[i].stop)} - set(rows)
         chosen: list[int] = []
+        diagonal = np.diag(s.delassus)
         for j in rows:
+            if diagonal[j] <= RANK_RTOL * s.free_delassus_diagonal[j]:  # the joints prevent this motion
+                continue
             trial = [*chosen, j]
-            scale = np.sqrt(s.free_delassus_diagonal[trial])
+            scale = np.sqrt(diagonal[trial])
             matrix = s.delassus[np.ix_(trial, trial)] / np.outer(scale, scale)
             if np.linalg.eigvalsh((matrix + matrix.T) / 2)[0] > _DEPENDENCE_TOL:
                 chosen = trial
@@ -232,8 +235,7 @@ class ContactDynamics(ContactEquations):
             velocity_loss = self._slip_deceleration(s, i, closed, slip_directions, k) * _STOP_HORIZON * h
             if is_reversed or velocity_loss > relative_velocities[self.slices[i]][1:] @ slip_directions[i]:
                 del slip_directions[i]
-        max_passes = 3 * len(closed) + 2
-        for _ in range(max_passes):
+        while True:  # ends: a contact slides once, and opens once
             forces = self._mode_forces(s, closed, slip_directions, k)
             # a sticking contact outside of its friction cone slides before it opens
             tensile = [
@@ -274,8 +276,15 @@ class ContactDynamics(ContactEquations):
     def _mode_forces(
         self, s: ContactState, closed: Sequence[int], slip_directions: Mapping[int, np.ndarray], k: np.ndarray
     ) -> np.ndarray:
-        """Return the contact forces of the closed contacts, some of which slide."""
-        constrained_rows = [j for i in closed for j in self._constrained_rows(i, slip_directions)]
+        """Return the contact forces of the closed contacts, some of which slide.
+
+        A slip that the joints prevent needs no friction force.
+        """
+        normal_rows = {self.normal_rows[i] for i in closed}
+        movable = np.diag(s.delassus) > RANK_RTOL * s.free_delassus_diagonal
+        constrained_rows = [
+            j for i in closed for j in self._constrained_rows(i, slip_directions) if j in normal_rows or movable[j]
+        ]
         friction_basis = np.eye(self.size)
         for i in closed:
             if i in slip_directions and len(slip_directions[i]):

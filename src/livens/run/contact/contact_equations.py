@@ -14,9 +14,13 @@ from livens.errors import InputError
 from livens.expressions.parameters import ParameterNamespace
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.system import System
-from livens.multibody.contacts.geometry.pair_geometry import slip_velocity
 from livens.multibody.contacts.impact_law import RANK_RTOL, joint_reactions
-from livens.multibody.contacts.rigid_contact import SLIP_TOLERANCE, RigidContact, regularised_slip_direction, tangents
+from livens.multibody.contacts.rigid_contact import (
+    SLIP_TOLERANCE,
+    UnilateralContact,
+    regularised_slip_direction,
+    tangents,
+)
 from livens.schemes.discretization.quasi_velocities import quasi_velocities
 from livens.types import Expr
 
@@ -41,7 +45,7 @@ class ContactState:
 class ContactEquations:
     """Equations of the unilateral contacts of a system: kinematics, Delassus matrix, forces and guards."""
 
-    def __init__(self, system: System, contacts: Sequence[RigidContact]) -> None:
+    def __init__(self, system: System, contacts: Sequence[UnilateralContact]) -> None:
         self.system, self.contacts = system, list(contacts)
         element_index = {id(element): i for i, element in enumerate(system.elements)}
         offset, self.slices, self.parameter_indices = 0, list[slice](), list[dict[str, list[int]]]()
@@ -218,13 +222,14 @@ def _eliminate_joints(
     redundant: the expressions are those of guards, which decide when a contact opens or slides.
     """
     size = joint_delassus.shape[0]
-    regularised = joint_delassus + 1e-14 * ca.trace(joint_delassus) / size * ca.SX.eye(size)
+    # the expressions may be symmetric in value, but not in their structural zeros
+    regularised = (joint_delassus + joint_delassus.T) / 2 + 1e-14 * ca.trace(joint_delassus) / size * ca.SX.eye(size)
     D, LT, permutation = ca.ldl(regularised)
     solution = ca.ldl_solve(ca.horzcat(coupling.T, joint_accelerations), D, LT, permutation)
     return delassus - coupling @ solution[:, :-1], accelerations - coupling @ solution[:, -1]
 
 
-def _indices(system: System, element_number: int | None, contact: RigidContact) -> dict[str, list[int]]:
+def _indices(system: System, element_number: int | None, contact: UnilateralContact) -> dict[str, list[int]]:
     """Return the indices of the coordinates and parameters of a contact in those of the system."""
     coordinate_index = {name: i for i, name in enumerate(system.coordinates)}
     coordinates = [coordinate_index[name] for name in contact.coordinates]
@@ -239,12 +244,12 @@ def _indices(system: System, element_number: int | None, contact: RigidContact) 
     return indices | {"coordinates": coordinates, "parameters": parameter_indices}
 
 
-def _contact_kinematics(contact: RigidContact, system: System) -> ca.Function:
+def _contact_kinematics(contact: UnilateralContact, system: System) -> ca.Function:
     """Return a function for gap, relative velocities, tangent basis, slip velocity and normal of a contact."""
-    contact_point, element = contact.contact_point, contact.element
+    element = contact.element
     n, size = len(contact.coordinates), system.model_parameters.size
     q, v, k = ca.SX.sym("q", n), ca.SX.sym("v", n), ca.SX(0, 1)
-    named: dict[str, Any] = {**contact_point.parameters, **contact_point.constants}
+    named: dict[str, Any] = {**contact.gap_parameters, **contact.gap_constants}
     if element is not None:
         k = ca.SX.sym("k", size + element.parameters.size)
         named = (
@@ -252,16 +257,13 @@ def _contact_kinematics(contact: RigidContact, system: System) -> ca.Function:
             | element.parameters.unpack_symbols(k[size:])
             | element.constants
         )
-    a, b = contact_point.body_a.parametrisation, contact_point.body_b.parametrisation
-    coordinates, velocities = m.from_casadi(q), m.from_casadi(v)
-    gap, normal, point = contact_point.geometry.contact_frame(a, b, coordinates, ParameterNamespace(named))
-    slips, axes = slip_velocity(a, b, coordinates, velocities, normal, point), tangents(normal)
-    gap_rate = ca.jtimes(m.to_casadi(gap), q, v)
+    gap, slips, normal = contact.kinematics(m.from_casadi(q), m.from_casadi(v), ParameterNamespace(named))
+    axes, gap = tangents(normal), m.to_casadi(m.array([gap]))
     slip_rates = [m.to_casadi(m.array([m.dot(axis, slips)])) for axis in axes]
     tangent_basis = ca.horzcat(*(m.to_casadi(m.array(axis)) for axis in axes))
     outputs = [
-        m.to_casadi(gap),
-        ca.vertcat(gap_rate, *slip_rates),
+        gap,
+        ca.vertcat(ca.jtimes(gap, q, v), *slip_rates),
         tangent_basis,
         *(m.to_casadi(m.array(x)) for x in (slips, normal)),
     ]

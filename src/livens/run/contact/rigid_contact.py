@@ -17,7 +17,7 @@ from livens.models.guarded_event import GuardedEvent
 from livens.models.system import System
 from livens.multibody.body import Body
 from livens.multibody.contacts.narrow_phase import contact_points
-from livens.multibody.contacts.rigid_contact import RigidContact
+from livens.multibody.contacts.rigid_contact import RigidContact, UnilateralContact
 from livens.multibody.contacts.shapes import CollisionShape
 from livens.multibody.multibody import Multibody
 from livens.run.contact.contact_dynamics import ContactDynamics
@@ -40,8 +40,8 @@ def _rigid_contact(
     """Add rigid contact between two bodies; its impacts are events of every run of the mechanism.
 
     An impact reverses the normal relative velocity times `restitution`. The tangential impulse is that of sticking if
-    it lies inside the friction cone, otherwise that of sliding. Joints respond with reaction impulses. The energy lost
-    in an impact is dissipated energy.
+    it lies inside the friction cone, otherwise that of sliding against the slip after the impact. Joints respond with
+    reaction impulses. The energy lost in an impact is dissipated energy.
 
     Parameters
     ----------
@@ -89,12 +89,10 @@ def _rigid_contact(
     points = contact_points(name, a, b)
     persistent = check_bool("persistent", persistent) and len(points) == 1 and not mechanism._contact_groups
     labels = [name] if len(points) == 1 else [f"{name} {i + 1}" for i in range(len(points))]
-    contacts = [
+    return [
         _registered(mechanism, RigidContact(label, point, e, mu, persistent, check_bool("unique", unique)))
         for label, point in zip(labels, points, strict=True)
     ]
-    mechanism._rigid_contact_events = functools.partial(_guarded_events, mechanism._rigid_contacts)
-    return contacts
 
 
 def _registered(mechanism: Multibody, contact: RigidContact) -> RigidContact:
@@ -118,9 +116,9 @@ def _definition(contact: RigidContact) -> Any:
     return contact_point.geometry, *bodies, parameters, *law
 
 
-def _guarded_events(contacts: Mapping[str, RigidContact], system: System) -> tuple[GuardedEvent, ...]:
-    """Return the events of all rigid contacts: impact, lift-off and, with friction, slip and slip reversal."""
-    resolver, events = SystemContacts(system, list(contacts.values())), list[GuardedEvent]()
+def _contact_events(mechanism: Multibody, system: System) -> tuple[GuardedEvent, ...]:
+    """Return the events of all unilateral contacts: impact, lift-off and, with friction, slip and slip reversal."""
+    resolver, events = SystemContacts(system, mechanism._unilateral_contacts), list[GuardedEvent]()
     for i, contact in enumerate(resolver.contacts):
         handler = _RigidContactEvents(resolver, i)
         suffixes = ("", " left", " slips", " slip turns")[: 4 if contact.friction else 2]
@@ -130,16 +128,14 @@ def _guarded_events(contacts: Mapping[str, RigidContact], system: System) -> tup
             if number and not contact.persistent:
                 break
             accumulates = not number and contact.persistent and contact.restitution < 1
-            events.append(
-                GuardedEvent(contact.name + suffix, guard, -1, action, accumulates, resolver, "rigid contacts")
-            )
+            events.append(GuardedEvent(contact.name + suffix, guard, -1, action, accumulates, resolver, contact.label))
     return tuple(events)
 
 
 class SystemContacts:
     """Contact resolver of a system: contact modes at the start of a run and after actions of other events."""
 
-    def __init__(self, system: System, contacts: list[RigidContact]) -> None:
+    def __init__(self, system: System, contacts: list[UnilateralContact]) -> None:
         self.contacts, self._system = contacts, system
 
     @functools.cached_property
@@ -153,7 +149,7 @@ class SystemContacts:
         for i, gap in enumerate(s.gaps.tolist()):
             contact = self.contacts[i]
             if gap < -GAP_TOLERANCE:
-                raise InputError(f"{contact.name}: the bodies overlap by {-gap:.3g} m; move them apart")
+                raise InputError(contact.overlap_message(-gap))
             if gap > GAP_TOLERANCE:
                 continue
             if not contact.persistent and s.relative_velocities[self.dynamics.normal_rows[i]] <= 0:
@@ -226,4 +222,5 @@ class _RigidContactEvents:
         return self._dynamics.resolve(q, v, t, k, h, reversing=self._index)
 
 
+Multibody.attach("_contact_events", _contact_events)
 Multibody.attach("rigid_contact", _rigid_contact)

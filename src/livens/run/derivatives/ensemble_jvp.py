@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from livens.engine.stepper import step_inputs
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.run.derivatives.gradient import record_run
 from livens.run.derivatives.member_map import make_plans, map_members
 from livens.run.derivatives.sensitivity import input_tangent
 from livens.run.plan import Plan
 from livens.run.prepare import Prepared
+from livens.types import ArrayLike
 from livens.validation import check_integer
 
 _DIRECTION_NAMES = ("q0", "v0", "p0", "x0", "parameters", "h")
@@ -42,15 +43,16 @@ class Tangents:
     failures: dict[int, str]  # error messages by member; values of failed members are NaN
 
 
+@explain_call_errors
 def jvp(
     step: Prepared,
-    along: Mapping[str, Any],
-    q0: Any = None,
-    v0: Any = None,
+    along: Mapping[str, object],
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
-    p0: Any = None,
-    x0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    p0: ArrayLike | None = None,
+    x0: ArrayLike | None = None,
+    parameters: Mapping[str, object] | None = None,
     h: float | None = None,
     t_end: float | None = None,
     t0: float | None = None,

@@ -23,7 +23,7 @@ from livens.run.plan import Plan
 from livens.run.prepare import Prepared
 from livens.run.schedule import Schedule
 from livens.run.startup import compile_and_start, start_integration
-from livens.types import FloatArray, ModelFunction
+from livens.types import ArrayLike, FloatArray, ModelFunction
 from livens.validation import check_integer
 
 
@@ -64,9 +64,21 @@ class Gradient:
     def from_tangent(
         cls, model: Model, tangent: InputTangent, inputs: Mapping[str, np.ndarray] | None = None
     ) -> Gradient:
-        """Build the gradient with named parameters; derivatives by shared parameters are summed.
+        """Return the gradient with named parameters; derivatives by shared parameters are summed.
 
-        Inputs over time have derivatives by their samples, and none as constant parameters.
+        Parameters
+        ----------
+        model : Model
+            Model of the run.
+        tangent : InputTangent
+            Derivatives by initial values, the parameter vector and the step size.
+        inputs : dict of str to ndarray, optional
+            Derivatives by the samples of inputs over time; these have none as constant parameters.
+
+        Returns
+        -------
+        Gradient
+            Named derivatives.
         """
         named, samples = {}, dict(inputs or {})
         table = model.parameter_table
@@ -161,7 +173,7 @@ class ValueAndGradient:
         *,
         p0: Any = None,
         x0: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         h: float | None = None,
         t_end: float | None = None,
         t0: float | None = None,
@@ -192,17 +204,17 @@ class ValueAndGradient:
     def many(
         self,
         step: Prepared,
-        q0: Any = None,
-        v0: Any = None,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
         *,
-        p0: Any = None,
-        x0: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        p0: ArrayLike | None = None,
+        x0: ArrayLike | None = None,
+        parameters: Mapping[str, object] | None = None,
         h: float | None = None,
         t_end: float | None = None,
         t0: float | None = None,
         project: bool | None = None,
-        inputs: Schedule | Mapping[str, Any] | None = None,
+        inputs: Schedule | Mapping[str, object] | None = None,
         threads: int = 1,
     ) -> EnsembleGradients:
         """Return values and gradients of an ensemble.
@@ -318,6 +330,8 @@ def unsupported_reason(plan: Plan, guards_checked: bool = False, with_inputs: bo
     if plan.scheme.fictive:
         name = plan.scheme.name
         return f"scheme '{name}' uses fixed steps in fictive time; derivatives are not available"
+    if getattr(plan.model, "external_force", None) is not None:
+        return "an external (compiled) force and contact groups have no derivatives: write the force as an expression"
     if plan.tier == "reference":
         return "derivatives are not available in the reference tier; remove tier="
     if plan.inputs is not None and not with_inputs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from livens.run.derivatives.gradient import Gradient, LossTask
 from livens.run.derivatives.initial_state import InitialStateDerivatives, InputTangent
 from livens.run.derivatives.member_map import make_plan
 from livens.run.prepare import Prepared
-from livens.types import FloatArray, ModelFunction
+from livens.types import ArrayLike, FloatArray, ModelFunction
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,12 @@ def hessian(
 
     def evaluate(
         step: Prepared,
-        q0: Any = None,
-        v0: Any = None,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
         *,
-        p0: Any = None,
-        x0: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        p0: ArrayLike | None = None,
+        x0: ArrayLike | None = None,
+        parameters: Mapping[str, object] | None = None,
         h: float | None = None,
         t_end: float | None = None,
         t0: float | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from livens.errors import InputError, LivensError
 from livens.run.ensemble.members import iterate_rows
@@ -16,7 +16,7 @@ from livens.validation import check_integer
 Value = TypeVar("Value")
 
 
-def make_plan(step: Prepared, start: Mapping[str, Any], **options: Any) -> Plan:
+def make_plan(step: Prepared, start: Mapping[str, object], **options: object) -> Plan:
     """Return the plan of a run of a prepared step that is to be differentiated."""
     if not isinstance(step, Prepared):
         raise InputError(f"derivatives need a prepared step, see livens.prepare; got {step!r}")
@@ -24,7 +24,7 @@ def make_plan(step: Prepared, start: Mapping[str, Any], **options: Any) -> Plan:
 
 
 def make_plans(
-    step: Prepared, start: Mapping[str, Any], parameters: Mapping[str, Any] | None, **options: Any
+    step: Prepared, start: Mapping[str, object], parameters: Mapping[str, object] | None, **options: object
 ) -> list[Plan]:
     """Return one plan per row of initial values or parameters; single values are used for all members."""
     plan = make_plan(step, {}, **options)

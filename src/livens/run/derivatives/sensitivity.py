@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -121,7 +120,7 @@ def jvp(
 def input_tangent(
     model: Model,
     initial_sensitivity: InitialStateDerivatives,
-    initial: Mapping[str, Any],
+    initial: Mapping[str, object],
     parameters: Mapping[str, ArrayLike] | None,
     h: float | None,
 ) -> InputTangent:

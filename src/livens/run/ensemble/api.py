@@ -45,7 +45,7 @@ def ensemble(
     p0: Any = None,
     x0: Any = None,
     y0: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    parameters: Mapping[str, object] | None = None,
     scheme: str | Scheme | None = None,
     h: float | None = None,
     t_end: float | None = None,
@@ -111,10 +111,12 @@ def ensemble(
     inputs : Schedule, mapping or sequence of these, optional
         Inputs over time, as of `simulate`: for all members, or one entry per member, with common names and times. If
         the energy depends on an input, its drift is not monitored.
-    tier : {"auto", "tree", "fused"}, default "auto"
+    tier : {"auto", "tree", "assembled", "fused"}, default "auto"
         Tier of the engine. "fused": members advance together in SIMD lanes, by code compiled for the model. "tree":
-        members of a mechanism run one after another in the tree tier of `simulate`, and nothing is compiled. "auto":
-        tree for mechanisms of more than 150 unknowns that `simulate` steps on a tree, otherwise fused.
+        by the steps of `simulate` in lanes, one after another with closed loops or inputs over time; nothing is
+        compiled for the model. "assembled": one after another; only kernels of elements are compiled. "auto": the
+        tier of `simulate` for trees in lanes with more than 40 unknowns, and for other trees and assembled models with
+        more than 150 unknowns; otherwise fused.
 
     Returns
     -------
@@ -129,8 +131,8 @@ def ensemble(
     Notes
     -----
     8 or 16 members are advanced at once, one per SIMD lane. Results agree with `simulate` up to round-off, and bit for
-    bit in the tree tier. They are bitwise independent of the order of the members and of `threads`. If a member fails,
-    the others continue.
+    bit where members run one after another. They are bitwise independent of the order of the members and of `threads`.
+    If a member fails, the others continue.
 
     Examples
     --------
@@ -142,7 +144,7 @@ def ensemble(
     >>> many.q.shape, [round(float(x), 3) for x in many.q[:, -1, 0]]
     ((3, 3, 1), [0.54, -0.416, -0.99])
     """
-    check_choice("tier", tier, ("auto", "tree", "fused"))
+    check_choice("tier", tier, ("auto", "tree", "assembled", "fused"))
     schedules = _schedules(inputs)
     initial_values = {"q0": q0, "v0": v0, "p0": p0, "x0": x0, "y0": y0}
     actual = model.model if isinstance(model, Problem) else model
@@ -169,6 +171,7 @@ def ensemble(
     )
     shared_parameters = {name: value for name, value in plan.parameters.items() if name not in values}
     k = parameter_rows(plan.model, shared_parameters, values, count)
+    plan.model.check_parameters(values, k)
     plan = dataclasses.replace(plan, parameters={**shared_parameters, **member_row(values, 0)})
     default_starts = {name: np.asarray(value, dtype=float)[None] for name, value in plan.start.items()}
     table = input_table(plan, schedules, k) if schedules else InputTable.empty()
@@ -188,7 +191,7 @@ def ensemble(
     )
 
 
-def _schedules(inputs: Any) -> list[Schedule]:
+def _schedules(inputs: object) -> list[Schedule]:
     """Return the inputs over time: none, one for all members, or one per member."""
     if inputs is None:
         return []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -114,7 +113,7 @@ def _run_locally(job: EnsembleJob, pending: Sequence[int]) -> Iterator[tuple[int
         yield index, job.stepper.integrate(*members, inputs=job.inputs.of_members(block))
 
 
-def _run_on_dask(job: EnsembleJob, pending: Sequence[int], client: Any) -> Iterator[tuple[int, EnsembleArrays]]:
+def _run_on_dask(job: EnsembleJob, pending: Sequence[int], client: object) -> Iterator[tuple[int, EnsembleArrays]]:
     """Run blocks as dask tasks and yield outcomes in order of completion; blocks of lost workers are rescheduled."""
     if not pending:
         return

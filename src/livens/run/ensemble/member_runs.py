@@ -1,10 +1,13 @@
-"""Ensemble integration member by member on the spanning tree of a mechanism, by the steps of single runs."""
+"""Ensemble integration by the steps of single runs: on spanning trees in SIMD lanes, or member by member."""
 
 from __future__ import annotations
 
+import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,45 +18,61 @@ from livens.engine.observables.drift_monitor import maxima_count
 from livens.engine.stepper import IntegratorState, StepChunk, Stepper, step_inputs
 from livens.engine.trees.observables import TreeObservables
 from livens.errors import LivensError
+from livens.run.drift_monitor import MonitorSpec
 from livens.run.plan import Plan
 from livens.run.startup import chunk_size
 from livens.run.stepping import FixedStepping
+
+if TYPE_CHECKING:
+    from livens.engine.trees.lanes import LaneGroup
 
 #: Number of steps between progress reports, about a tenth of a second.
 _STEPS_PER_REPORT = 100_000
 
 
 class MemberRuns:
-    """Integration of the members of an ensemble one after another in the tree tier; thread-safe.
+    """Integration of the members of an ensemble in the tier of single runs; thread-safe.
 
-    Each member takes the steps of a single run, bit for bit. Nothing is compiled for the model.
+    Each member takes the steps of a single run. On a tree nothing is compiled for the model, and members advance in
+    SIMD lanes unless it has closures or inputs over time; a member whose lane fails is run again by itself. In the
+    assembled tier members run one after another, and only the kernels of elements are compiled.
 
     Parameters
     ----------
     compiled : CompiledStep
-        Step of a mechanism that the tree tier supports.
+        Step that the tier supports.
     plan : Plan
-        Plan of all members; initial values and parameters are those of the members.
+        Plan of all members, with the tier; initial values and parameters are those of the members.
     momenta : tuple of str
-        Names of the monitored momenta, see `TreeObservables.supports`.
+        Names of the monitored momenta; on trees see `TreeObservables.supports`.
     """
-
-    #: Members that advance together.
-    width = 1
 
     def __init__(self, compiled: CompiledStep, plan: Plan, momenta: tuple[str, ...]) -> None:
         self.compiled, self._plan = compiled, plan
-        self._observables = TreeObservables(compiled, momenta)
+        self._monitor = MonitorSpec.from_step(compiled, momenta, plan.tier)
+        self._has_lanes = plan.tier == "tree" and self.supports_lanes(compiled)
+        #: Members that advance together.
+        self.width = 1
+        if self._has_lanes:
+            from livens.engine.trees.lanes import WIDTH  # imports multibody
+
+            self.width = WIDTH
+
+    @staticmethod
+    def supports_lanes(compiled: CompiledStep) -> bool:
+        """Return True if the model is a tree without closures, whose members advance in SIMD lanes."""
+        tree = compiled.tree_or_reason
+        return not isinstance(tree, str) and not tree.closures and compiled.base_step is None
 
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the equations."""
-        return f"tree {self.compiled.fingerprint}"
+        return f"{self._plan.tier} {self.compiled.fingerprint}"
 
     def shapes(self, n_members: int, grid: TimeGrid, bins: Sequence[HistogramSpec]) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the result arrays for a number of members."""
-        n_maxima = maxima_count(len(self._observables.momentum_sizes))
-        return array_shapes(n_members, grid, bins, self._observables.width, n_maxima, 0)
+        n_maxima = maxima_count(len(self._monitor.momentum_sizes))
+        return array_shapes(n_members, grid, bins, self._monitor.table.width, n_maxima, 0)
 
     def integrate(
         self,
@@ -77,10 +96,42 @@ class MemberRuns:
         out.states.fill(np.nan)
         table, lock = InputTable.empty() if inputs is None else inputs, threading.Lock()
 
+        groups: queue.SimpleQueue[LaneGroup] = queue.SimpleQueue()
+
+        def run_in_lanes(members: range) -> list[int]:
+            """Integrate members in lanes, and return those whose lanes failed."""
+            try:
+                group = groups.get_nowait()
+            except queue.Empty:
+                from livens.engine.trees.lanes import LaneGroup
+
+                table = self._monitor.table
+                assert isinstance(table, TreeObservables)
+                group = LaneGroup(self.compiled.new_tree_model(k[0]), table.columns, table.momentum_sizes)
+            failed = list[int]()
+            for start in range(members.start, members.stop, self.width):
+                block = slice(start, min(start + self.width, members.stop))
+                out.states[block, 0] = z[block][:, grid.stored]
+                group.integrate(z[block], k[block], grid, out.states[block])
+                is_done = group.failed[: block.stop - start] == 0
+                numbers = start + np.flatnonzero(is_done)
+                failed += (start + np.flatnonzero(~is_done)).tolist()
+                lanes = numbers - start
+                out.corrections[numbers], out.trusted[numbers] = group.newton_iterations[lanes], group.trusted[lanes]
+                out.first[numbers], out.largest[numbers] = group.initial_row.T[lanes], group.maxima.T[lanes]
+                out.steps[numbers] = grid.n_steps + (grid.final_h > 0.0)
+            groups.put(group)
+            return failed
+
         def run_members(members: range) -> int:
-            for member in members:
+            alone: Sequence[int] = members
+            if self._has_lanes and not table.steps.size:
+                alone = run_in_lanes(members)
+                with lock:
+                    out.n_scalar_fallbacks += len(alone)
+            for member in alone:
                 rows = table.values[member if len(table.values) > 1 else 0]
-                run = _MemberRun(self.compiled, self._plan, self._observables, grid, out, member)
+                run = _MemberRun(self.compiled, self._plan, self._monitor, grid, out, member)
                 failure, n_fallbacks = run.integrate(z[member], k[member].copy(), table, rows)
                 with lock:
                     out.n_scalar_fallbacks += n_fallbacks
@@ -89,6 +140,7 @@ class MemberRuns:
             return len(members)
 
         size = max(1, min(-(-n_members // n_threads), _STEPS_PER_REPORT // max(1, grid.n_steps)))
+        size = -(-size // self.width) * self.width
         spans = [range(start, min(start + size, n_members)) for start in range(0, n_members, size)]
         pool, done = ThreadPoolExecutor(n_threads) if n_threads > 1 and len(spans) > 1 else None, 0
         try:
@@ -109,12 +161,12 @@ class _MemberRun:
         self,
         compiled: CompiledStep,
         plan: Plan,
-        observables: TreeObservables,
+        monitor: MonitorSpec,
         grid: TimeGrid,
         out: EnsembleArrays,
         member: int,
     ) -> None:
-        self._compiled, self._plan, self._observables, self._grid = compiled, plan, observables, grid
+        self._compiled, self._plan, self._monitor, self._grid = compiled, plan, monitor, grid
         self._out, self._member, self._last_energy = out, member, np.zeros(1)
         self._has_started = False
 
@@ -125,8 +177,11 @@ class _MemberRun:
         """
         grid, compiled = self._grid, self._compiled
         self._out.states[self._member, 0] = z[grid.stored]
-        x = compiled.initial_unknowns(z, step_inputs(grid.h, grid.t0, k), "tree")
-        state, stepper = IntegratorState.initial(grid.t0, z, x), compiled.make_stepper("tree", k)
+        tier, c = self._plan.tier, step_inputs(grid.h, grid.t0, k)
+        state = IntegratorState.initial(grid.t0, z, compiled.initial_unknowns(z, c, tier))
+        if tier == "assembled":
+            state = replace(state, stepper_state=compiled.initial_history(z, c))
+        stepper = compiled.make_stepper(tier, k)
         try:
             return self._take_steps(state, stepper, k, table, rows), stepper.statistics.fallback_steps
         except LivensError as error:  # a step that no tier solves
@@ -139,7 +194,7 @@ class _MemberRun:
     ) -> str:
         """Take all steps; return a failure message, or an empty string."""
         stepping = FixedStepping(self._plan)
-        max_steps = chunk_size("tree", state.z.size + state.unknown_history.shape[1])
+        max_steps = chunk_size(self._plan.tier, state.z.size + state.unknown_history.shape[1])
         next_change, is_final = 0, False
         while True:
             done = stepping.n_steps
@@ -171,5 +226,12 @@ class _MemberRun:
         is_start, self._has_started = not self._has_started, True
         if is_start or steps.n_steps:
             t, states = (steps.t_nodes, steps.states) if is_start else (steps.t_end, steps.end_states)
-            monitor = out.largest[member], self._observables.momentum_sizes, out.trusted[member : member + 1]
-            self._observables.accumulate(t, states, k, -1, is_start, out.first[member], self._last_energy, *monitor)
+            largest, sizes, trusted = (
+                out.largest[member],
+                self._monitor.momentum_sizes,
+                out.trusted[member : member + 1],
+            )
+            supplied, first_row = self._monitor.supplied_index, out.first[member]
+            self._monitor.table.accumulate(
+                t, states, k, supplied, is_start, first_row, self._last_energy, largest, sizes, trusted
+            )

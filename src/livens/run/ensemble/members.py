@@ -61,7 +61,7 @@ class EnsembleMembers:
         return {name: rows[member if len(rows) > 1 else 0] for name, rows in self.initial_values.items()}
 
 
-def parameter_rows(model: Model, shared: dict[str, Any], values: dict[str, np.ndarray], count: int) -> np.ndarray:
+def parameter_rows(model: Model, shared: dict[str, object], values: dict[str, np.ndarray], count: int) -> np.ndarray:
     """Return the parameters of every member, shape (n_members, n_parameters)."""
     first_row = {name: rows[0] for name, rows in values.items()}
     k = np.repeat(
@@ -122,7 +122,7 @@ def initial_states(
         compiled = compiled_step(plan.model, plan.scheme, removed_constraints)
     for member, initial in initial_by_member.items():
         z[member] = compiled.layout.pack(initial.values)
-    if set(layout.sizes) - set(model.layout.sizes):
+    if compiled.scheme.completes_model_state or set(layout.sizes) - set(model.layout.sizes):
         _fill_scheme_state(compiled, members, z, initial_by_member)
     return compiled, z, reasons
 
@@ -264,7 +264,7 @@ def parse_rows(
 
 
 def iterate_rows(
-    model: Model, start: Mapping[str, Any], parameters: Mapping[str, Any] | None
+    model: Model, start: Mapping[str, object], parameters: Mapping[str, object] | None
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield initial values and parameters of each member."""
     starts, values, count = parse_rows(model, start, parameters)

@@ -52,9 +52,15 @@ from livens.validation import check_integer
 
 Reductions = Mapping[str, ModelFunction]
 
-#: Largest number of unknowns of mechanisms on trees that advance in SIMD lanes. The compilation of larger steps takes
-#: ten seconds and more, and their code is slower than single runs on the tree. The choice depends on equations only.
+#: Largest number of unknowns of trees and assembled models that advance in SIMD lanes. The compilation of larger steps
+#: takes ten seconds and more, and their code is slower than single runs. The choice depends on equations only.
 _MAX_LANE_UNKNOWNS = 150
+#: The same for trees whose members advance in SIMD lanes by the tree tier. Their steps are shorter than those of fused
+#: code from two bodies on, but single initial states take as much time as a thousand steps.
+_MAX_FUSED_UNKNOWNS_OF_TREES = 40
+
+#: Tiers of members that take the steps of single runs, and how they step.
+_TIERS = {"tree": "on a tree", "assembled": "by assembled kernels"}
 
 
 def unsupported_reason(plan: Plan) -> str:
@@ -72,17 +78,26 @@ def unsupported_reason(plan: Plan) -> str:
     return ""
 
 
-def _reason_for_lanes(plan: Plan, tier: str, reduce: Reductions | None, client: Any) -> str:
-    """Return the reason why members advance in SIMD lanes; empty if they run one after another on a tree."""
-    if plan.tier != "tree":
-        return "tier='fused' is given" if tier == "fused" else "the model is not stepped on a tree"
-    if tier != "tree" and compiled_step(plan.model, plan.scheme).equations.n_assembled_unknowns <= _MAX_LANE_UNKNOWNS:
-        return f"the step has at most {_MAX_LANE_UNKNOWNS} unknowns"
+def _reason_for_lanes(members: EnsembleMembers, tier: str, reduce: Reductions | None, client: object) -> str:
+    """Return the reason why members advance in fused lanes; empty if they take the steps of single runs."""
+    plan = members.plan
+    if plan.tier not in ("tree", "assembled"):
+        return (
+            "tier='fused' is given" if tier == "fused" else f"the model is not stepped {_TIERS.get(tier, 'on a tree')}"
+        )
+    if tier in _TIERS and plan.tier != tier:
+        return f"the model is not stepped {_TIERS[tier]}"
+    if tier == "auto":
+        compiled = compiled_step(plan.model, plan.scheme)
+        has_tree_lanes = plan.tier == "tree" and MemberRuns.supports_lanes(compiled) and not members.inputs.steps.size
+        limit = _MAX_FUSED_UNKNOWNS_OF_TREES if has_tree_lanes else _MAX_LANE_UNKNOWNS
+        if compiled.equations.n_assembled_unknowns <= limit:
+            return f"the step has at most {limit} unknowns"
     if reduce:
         return "functions of the state over all steps are evaluated in SIMD lanes only"
     if client is not None:
         return "workers of a cluster step in SIMD lanes only"
-    if not TreeObservables.supports(tuple(plan.model.symmetries)):
+    if plan.tier == "tree" and not TreeObservables.supports(tuple(plan.model.symmetries)):
         return "the tree tier monitors linear and angular momentum only"
     return ""
 
@@ -91,7 +106,7 @@ def run_ensemble(
     members: EnsembleMembers | Sequence[Plan],
     *,
     reduce: Reductions | None = None,
-    histograms: Mapping[str, Any] | None = None,
+    histograms: Mapping[str, object] | None = None,
     threads: int = 1,
     out: Path | None = None,
     force: bool = False,
@@ -101,7 +116,7 @@ def run_ensemble(
 ) -> Ensemble:
     """Run members with the same equations, scheme, step size, end time and output rows.
 
-    With `tier` "tree", the members of a mechanism run one after another; "auto" chooses it for large mechanisms.
+    With `tier` "tree" or "assembled", members take the steps of single runs; "auto" chooses it for large models.
     """
     members = members if isinstance(members, EnsembleMembers) else EnsembleMembers.from_plans(members)
     plan = members.plan
@@ -110,13 +125,13 @@ def run_ensemble(
         raise InputError(reason)
     if reduce is not None and not isinstance(reduce, Mapping):
         raise InputError(f"reduce must map names to observables or functions of the state, got {reduce!r}")
-    no_tree = _reason_for_lanes(plan, tier, reduce, client)
-    if no_tree and tier == "tree":
-        raise InputError(f"{no_tree}: remove tier='tree'")
-    compiled, z, reasons = initial_states(members, vectorized=bool(no_tree))
-    if compiled.removed_constraints and not no_tree:
+    lane_reason = _reason_for_lanes(members, tier, reduce, client)
+    if lane_reason and tier in _TIERS:
+        raise InputError(f"{lane_reason}: remove tier='{tier}'")
+    compiled, z, reasons = initial_states(members, vectorized=bool(lane_reason))
+    if compiled.removed_constraints and not lane_reason:
         plan.settle_tier(compiled)
-        no_tree = "" if plan.tier == "tree" else "constraints of joints are redundant"
+        lane_reason = "" if plan.tier in _TIERS else "constraints of joints are redundant"
     started = np.delete(np.arange(members.n_members), list(reasons))
     names = plan.variables(compiled)
     stored = [name for name in compiled.layout.sizes if name in names]
@@ -127,12 +142,13 @@ def run_ensemble(
     momenta = tuple(compiled.model.symmetries)
     shapes = {name: _expression(compiled.model, definition)[1] for name, definition in (reduce or {}).items()}
     bins, outcome, job = _histogram_specs(histograms, shapes), None, None
-    width = compiled.cached("width", lambda: choose_width(compiled)) if no_tree else MemberRuns.width
+    width = compiled.cached("width", lambda: choose_width(compiled)) if lane_reason else 1
     if started.size:
         z, k = (z[started], members.k[started]) if reasons else (z, members.k)
         order = morton_order(z, k)
         z, k = z[order], k[order]
-        stepper = lane_stepper(compiled, plan, z, k, reduce) if no_tree else MemberRuns(compiled, plan, momenta)
+        stepper = lane_stepper(compiled, plan, z, k, reduce) if lane_reason else MemberRuns(compiled, plan, momenta)
+        width = stepper.width
         stored_columns = EnsembleColumns(_column_slices(compiled, stored), started[order], members.n_members)
         inputs = members.inputs.of_members(started[order])
         job = EnsembleJob(stepper, z, k, schedule, tuple(bins.values()), threads, stored_columns, inputs)
@@ -143,7 +159,7 @@ def run_ensemble(
         )
         reasons |= {int(started[member]): message for member, message in outcome.failures.items()}
     ensemble = _build_ensemble(
-        members, compiled, schedule, outcome, started, reasons, momenta, shapes, bins, width, no_tree
+        members, compiled, schedule, outcome, started, reasons, momenta, shapes, bins, width, lane_reason
     )
     if out is not None:
         finalize(ensemble, out, job, force)
@@ -233,7 +249,7 @@ def _monitored_energy(compiled: CompiledStep, inputs: InputTable) -> str:
     return "" if np.isin(inputs.entries, columns).any() else name
 
 
-def _expression(model: Model, definition: Any) -> tuple[Any, tuple[int, ...]]:
+def _expression(model: Model, definition: object) -> tuple[Any, tuple[int, ...]]:
     if isinstance(definition, str):
         if definition not in model.view.observable_names:
             raise InputError(
@@ -257,7 +273,7 @@ def _build_ensemble(
     shapes: Mapping[str, tuple[int, ...]],
     bins: Mapping[str, HistogramSpec],
     width: int,
-    no_tree: str,
+    lane_reason: str,
 ) -> Ensemble:
     plan, model, count, k = members.plan, compiled.model, members.n_members, members.k
     energy = _monitored_energy(compiled, members.inputs)
@@ -314,8 +330,8 @@ def _build_ensemble(
         constraint_names=list(model.constraint_names),
         problem=plan.problem.name if plan.problem else None,
         width=width,
-        tier="fused" if no_tree else "tree",
-        tier_reason=no_tree,
+        tier="fused" if lane_reason else plan.tier,
+        tier_reason=lane_reason,
     )
     n_scalar_fallbacks = outcome.n_scalar_fallbacks if outcome is not None else 0
     summaries = Summaries(count, summary)

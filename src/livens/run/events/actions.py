@@ -41,9 +41,10 @@ def apply_action(
     compiled: CompiledStep,
     t: float,
     z: np.ndarray,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     h: float,
     others: Sequence[Event] = (),
+    held: np.ndarray | None = None,
 ) -> ActionResult:
     """Return the complete, consistent state after the action of an event.
 
@@ -53,15 +54,23 @@ def apply_action(
 
     The energy loss of an impact is dissipated energy; the energy change of any other action is supplied energy. The
     energy balance of the run stays closed.
-    Unchanged parameters are taken from `model`, not from `compiled`: the step may have been compiled for a model with
-    the same equations and other parameter values.
+    `held` is the current parameter vector of the run, with inputs and branches of angles; by default that of
+    `parameters`. Unchanged parameters are taken from `model`, not from `compiled`: the step may have been compiled for
+    a model with the same equations and other parameter values.
     """
     layout = compiled.layout
     values = {part: z[layout[part]] for part in _STATE_PARTS if part in layout}
-    k = model.parameter_vector(parameters)
+    stored = model.parameter_vector(parameters)
+    k = stored if held is None else held
+
+    def changed_vector(changes: Mapping[str, Any]) -> np.ndarray:
+        """Return the parameter vector after changes; inputs and branches of angles keep their held values."""
+        after = model.parameter_vector(changes)
+        return np.where(after != stored, after, k)
+
     returned = _call_action(event, name, model, values, t, k, h)
     changes = {**parameters, **returned.get("parameters", {})}
-    new_k = model.parameter_vector(changes)
+    new_k = changed_vector(changes)
     new_values = dict(values)
     for part in [part for part in returned if part != "parameters"]:
         new_values[part] = check_vector(
@@ -74,10 +83,12 @@ def apply_action(
     try:
         if resolver is not None and returned:
             released = _make_consistent(model, new_values, resolver.all_open(new_k), t).values
-            resolved = resolver.resolve((values["q"], values["v"], k), (released["q"], released["v"], new_k), t, h)
+            # the same projection of the state before: its numerical drift is no velocity that the action sets
+            before = _make_consistent(model, values, resolver.all_open(k), t).values
+            resolved = resolver.resolve((before["q"], before["v"], k), (released["q"], released["v"], new_k), t, h)
             changes |= resolved["parameters"]
             returned["parameters"] = {**returned.get("parameters", {}), **resolved["parameters"]}
-            new_k, new_values = model.parameter_vector(changes), {**new_values, "q": resolved["q"], "v": resolved["v"]}
+            new_k, new_values = changed_vector(changes), {**new_values, "q": resolved["q"], "v": resolved["v"]}
         initial = _make_consistent(model, new_values, new_k, t)
     except InputError as error:
         raise InputError(

@@ -75,6 +75,7 @@ class EventDetector:
         )
         self._values_before: np.ndarray | None = None
         self._just_acted: list[int] = []  # events whose actions happened last
+        self._displaced: list[int] = []  # those whose function left its zero by the action
         #: Index of the first step in which an event function is NaN, and the name of the event.
         self.undefined: tuple[int, str] | None = None
 
@@ -83,13 +84,25 @@ class EventDetector:
         """Set the state from which events are detected."""
         self._values_before = self._table(np.array([state.t]), state.z[None, :], self.k)[0]
 
-    def restart_at(self, state: IntegratorState, names: Sequence[str]) -> None:
-        """Restart from the zeros of these events, which must not be detected again there."""
+    def values(self, state: IntegratorState) -> np.ndarray:
+        """Return the event functions of a state, with the parameters of the detector."""
+        return self._table(np.array([state.t]), state.z[None, :], self.k)[0]
+
+    def restart_at(
+        self, state: IntegratorState, names: Sequence[str], before_actions: np.ndarray | None = None
+    ) -> None:
+        """Restart from the zeros of these events, which must not be detected again there.
+
+        `before_actions` are the event functions before the actions: zero up to the local error of the step.
+        """
         self.start_from(state)
         self._just_acted = [
             i for i, name in enumerate(self._names) if name in names and self.events[i].action is not None
         ]
         assert self._values_before is not None
+        jumps = np.zeros(len(self._names)) if before_actions is None else self._values_before - before_actions
+        offsets = np.inf if before_actions is None else np.abs(before_actions)
+        self._displaced = np.flatnonzero(np.abs(jumps) > offsets).tolist()
         self._values_before[[i for i, name in enumerate(self._names) if name in names]] = 0.0
         # an impact elsewhere may reopen closed contacts for a short time
         closed = [
@@ -102,7 +115,8 @@ class EventDetector:
 
     def checkpoint(self) -> dict[str, FloatArray | IndexTable] | dict[str, FloatArray]:
         values_before = np.zeros(0) if self._values_before is None else self._values_before.copy()
-        return {"before": values_before, **({"acted": np.array(self._just_acted)} if self._just_acted else {})}
+        indices = {"acted": self._just_acted, "displaced": self._displaced if self._just_acted else []}
+        return {"before": values_before, **{name: np.array(stored) for name, stored in indices.items() if stored}}
 
     def restore(self, stored: dict[str, Any], names: Sequence[str]) -> None:
         """Restore stored values of events with these names; other events are detected from the current state on."""
@@ -110,8 +124,11 @@ class EventDetector:
         if self._values_before is not None:
             for i, name in enumerate(self._names):
                 self._values_before[i] = stored_values.get(name, self._values_before[i])
-        just_acted = [[*names, *self.guards][int(i)] for i in np.ravel(stored.get("acted", ()))]
+        just_acted, displaced = (
+            [[*names, *self.guards][int(i)] for i in np.ravel(stored.get(key, ()))] for key in ("acted", "displaced")
+        )
         self._just_acted = [i for i, name in enumerate(self._names) if name in just_acted]
+        self._displaced = [i for i, name in enumerate(self._names) if name in displaced]
 
     def event(self, name: str) -> Event:
         """Return the event with this name."""
@@ -167,7 +184,11 @@ class EventDetector:
     def _early_recrossing(
         self, i: int, g: np.ndarray, theta_first: float, times: np.ndarray, Z: np.ndarray, steps: StepChunk
     ) -> list[tuple[int, float, float, tuple[float, float]]]:
-        """Return a recrossing before the first sample, for an event whose action led away from its zero briefly."""
+        """Return a recrossing before the first sample, for an event whose action led away from its zero briefly.
+
+        If the action changed nothing, the function crosses zero only by the local error of the step before it; events
+        of contacts change modes and occur again. The signs at both ends of the interval differ.
+        """
         direction = self.events[i].direction
         if not direction * g[1] > 0:
             return []
@@ -176,12 +197,16 @@ class EventDetector:
             theta_first,
             float(g[1]),
         )
+        returns = i in self._displaced or isinstance(self.events[i], ModelEvent)
+        bound = 0.0 if returns else min(0.0, direction * value(0.0))
+        low = high
         for _ in range(_MAX_BISECTIONS):
-            low = high / 2
+            low /= 2
             value_low = value(low)
-            if direction * value_low < 0:
+            if direction * value_low < bound:
                 return [(0, low, high, (value_low, value_high))]
-            high, value_high = low, value_low
+            if direction * value_low > 0:
+                high, value_high = low, value_low
         return []
 
     def _sign_changes(
@@ -193,16 +218,16 @@ class EventDetector:
         for s, j in zip(*np.nonzero(((a < 0) & (b >= 0)) | ((a > 0) & (b <= 0))), strict=True):
             crossings.append((int(s), float(theta[j]), float(theta[j + 1]), (float(g[s, j]), float(g[s, j + 1]))))
         if len(theta) > 2:
-            for s, j in _near_tangencies(g):
+            for s, first, last in _near_tangencies(g):
                 state = self._interpolant(times[s : s + 2], Z[s : s + 2], steps.unknowns[s])
                 value = self._event_function(i, times[s : s + 2], state)
-                low, high = theta[j - 1], theta[min(j + 1, len(theta) - 1)]
-                sign = float(np.sign(g[s, j]))
+                low, high = float(theta[first]), float(theta[last])
+                sign = float(np.sign(g[s, last]))
                 theta_min = _bounded_minimum(value, sign, low, high)
                 value_min = value(theta_min)
                 if sign * value_min < 0:
-                    crossings.append((s, float(low), theta_min, (float(g[s, j - 1]), value_min)))
-                    crossings.append((s, theta_min, float(high), (value_min, float(g[s, min(j + 1, len(theta) - 1)]))))
+                    crossings.append((s, low, theta_min, (float(g[s, first]), value_min)))
+                    crossings.append((s, theta_min, high, (value_min, float(g[s, last]))))
         return crossings
 
     def _sample_kernel(self, column: Expr) -> NativeCode:
@@ -312,12 +337,12 @@ class _StepInterpolant:
             self._series: tuple[tuple[bytes, ...], np.ndarray] = (), np.empty(0)
             self.evaluate = self._evaluate_taylor
             return
-        if tier == "assembled":
+        if tier == "assembled" and compiled.base_step is None:
             sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
             self.evaluate = compiled.assembly.plan.dense_output
             return
-        if compiled.equations.loops_over_bodies or tier == "tree":
+        if compiled.equations.loops_over_bodies or tier in ("assembled", "tree"):
             sizes = 0, compiled.layout.size, 2 + compiled.model.parameter_count
             self.symbols = tuple(ca.SX.sym(name, size) for name, size in zip("xzc", sizes, strict=True))
             return
@@ -367,10 +392,10 @@ def _cubic(z: Expr, end: Expr, h: Expr, theta: float, layout: Layout, names: lis
     return parts
 
 
-def _near_tangencies(g: np.ndarray) -> list[tuple[int, int]]:
-    """Return (step, sample) of local minima of |g| next to which a function may cross zero twice.
+def _near_tangencies(g: np.ndarray) -> list[tuple[int, int, int]]:
+    """Return (step, first sample, last sample) around local minima of |g|, where a function may cross zero twice.
 
-    A minimum at the end of a step belongs to the intervals on both sides.
+    The signs at both samples are equal. A minimum at the end of a step belongs to the intervals on both sides.
     """
     size = np.abs(g)
     same_sign = (
@@ -384,7 +409,7 @@ def _near_tangencies(g: np.ndarray) -> list[tuple[int, int]]:
     near_zero = (
         same_sign & (middle <= left) & (middle <= right) & (variation > 0) & (vertex < _TANGENCY_RATIO * variation)
     )
-    candidates = [(int(s), int(j) + 1) for s, j in zip(*np.nonzero(near_zero), strict=True)]
+    candidates = [(int(s), int(j), int(j) + 2) for s, j in zip(*np.nonzero(near_zero), strict=True)]
     # minima at the end of one step and the start of the next
     previous, following, edge = size[:-1, -2], size[1:, 1], size[:-1, -1]
     at_edge = (edge <= previous) & (edge <= following) & (np.maximum(previous, following) > edge) & (g[:-1, -1] != 0)
@@ -392,7 +417,7 @@ def _near_tangencies(g: np.ndarray) -> list[tuple[int, int]]:
     at_edge &= (np.sign(g[:-1, -2]) == np.sign(g[:-1, -1])) & (np.sign(g[1:, 1]) == np.sign(g[:-1, -1]))
     count = g.shape[1]
     for s in np.flatnonzero(at_edge):
-        candidates += [(int(s), count - 1), (int(s) + 1, 1)]
+        candidates += [(int(s), count - 2, count - 1), (int(s) + 1, 0, 1)]
     return candidates
 
 

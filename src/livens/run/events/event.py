@@ -140,7 +140,7 @@ def contact_resolver(events: Sequence[Event]) -> ContactResolver | None:
     return next((event.resolver for event in events if isinstance(event, ContactEvent)), None)
 
 
-def model_events(model: Any) -> tuple[ModelEvent, ...]:
+def model_events(model: object) -> tuple[ModelEvent, ...]:
     """Return the guarded events of a model: joint stops and rigid contacts."""
     return tuple(
         ModelEvent(event.guard, event.name, event.direction, False, event.action, event.may_accumulate, event.label)
@@ -159,7 +159,7 @@ def model_events(model: Any) -> tuple[ModelEvent, ...]:
     )
 
 
-def all_events(model: Any, events: Sequence[Event] | None) -> tuple[Event, ...]:
+def all_events(model: object, events: Sequence[Event] | None) -> tuple[Event, ...]:
     """Return the guarded events of a model, followed by the given events."""
     event_names(events)
     stops = model_events(model) if getattr(model, "model_events", ()) else ()
@@ -175,7 +175,7 @@ def event_names(events: Sequence[Event] | None) -> tuple[str, ...]:
     return tuple(event.name or f"event {i}" for i, event in enumerate(events))
 
 
-def require_same_events(path: Any, names: Sequence[str], events: Sequence[Event] | None) -> None:
+def require_same_events(path: object, names: Sequence[str], events: Sequence[Event] | None) -> None:
     """Raise an error if events of a stored run are missing on resume; `events=()` removes them deliberately."""
     missing = [name for name in names if name not in event_names(events)]
     if missing and (events is None or len(events)):

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.schemes.core.name_template import name_template
 from livens.schemes.core.scheme import Scheme
 
@@ -122,7 +122,8 @@ def get(name: str | Scheme) -> Scheme:
     return scheme
 
 
-def compatible(model: Any) -> list[str]:
+@explain_call_errors
+def compatible(model: object) -> list[str]:
     """Return the names of the schemes that are compatible with a model.
 
     Parameters
@@ -145,7 +146,8 @@ def compatible(model: Any) -> list[str]:
     return [scheme.name for scheme in all() if not scheme.unmet_requirements(model)]
 
 
-def check_compatible(scheme: Scheme, model: Any) -> None:
+@explain_call_errors
+def check_compatible(scheme: Scheme, model: object) -> None:
     """Raise an error if a scheme is not compatible with a model.
 
     Parameters
@@ -167,7 +169,7 @@ def check_compatible(scheme: Scheme, model: Any) -> None:
         raise InputError(f"scheme '{scheme.name}' needs {' and '.join(unmet)}; {_suggest_compatible(model)}")
 
 
-def _suggest_compatible(model: Any) -> str:
+def _suggest_compatible(model: object) -> str:
     """Return a message that suggests compatible schemes: the default scheme of the model, then `PREFERRED`."""
     suggested = list(itertools.islice(_compatible_by_preference(model), _MAX_SUGGESTED + 1))
     if not suggested:

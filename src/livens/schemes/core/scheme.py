@@ -5,18 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import casadi as ca
 
 from livens.errors import InputError
 from livens.schemes.core.name_template import name_template
 from livens.schemes.core.step_equations import StepEquations
-from livens.types import Expr, FloatArray, ModelFunction
-
-if TYPE_CHECKING:
-    from livens.schemes.scaling.energies import Potential
-
+from livens.types import Expr, FloatArray
 
 #: Descriptions of the formulations of a model; each completes the sentence "the scheme needs ...".
 FORMULATION_DESCRIPTIONS = {
@@ -153,6 +149,8 @@ class Scheme:
     odd_under_reversal: tuple[str, ...] = ()
     implicit: bool = True
     fictive: bool = False
+    #: True if `initial_scheme_state` also has initial values of variables of the model.
+    completes_model_state: bool = False
     evaluations_per_step: int = 1
     #: The scheme selects its step sizes, unless the step size is prescribed.
     selects_step_size: bool = False
@@ -162,6 +160,8 @@ class Scheme:
     supports_velocity_constraints: bool = False
     #: The scheme supports external (compiled) forces, as it does not differentiate them.
     supports_external_forces: bool = False
+    #: The scheme evaluates external forces at the midpoint, in every Newton iteration, instead of once per step.
+    external_force_at_midpoint: bool = False
     #: The scheme supports sampled controllers with a zero-order hold over the step.
     supports_sampled_control: bool = False
     #: A step of the scheme can be solved on a spanning tree of joints: the tree tier.
@@ -174,7 +174,7 @@ class Scheme:
     _registry: ClassVar[dict[str, type[Scheme]]] = {}
     _families: ClassVar[dict[str, type[Scheme]]] = {}
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "family" in cls.__dict__:
             if not cls.examples:
@@ -245,7 +245,7 @@ class Scheme:
         """
         raise NotImplementedError
 
-    def with_scaling(self, scaling: ModelFunction | Potential) -> Scheme:
+    def with_scaling(self, scaling: object) -> Scheme:
         """Return the scheme with steps scaled by a function of the state.
 
         Parameters
@@ -345,7 +345,7 @@ class Scheme:
         """
         return {}
 
-    def scheme_state_of(self, model: Any, q: Expr, p: Expr, t: float, k: ca.DM, h: float) -> dict[str, Any]:
+    def scheme_state_of(self, model: object, q: Expr, p: Expr, t: float, k: ca.DM, h: float) -> dict[str, Any]:
         """Return the parts of the scheme state that depend on h, as expressions of (q, p).
 
         All other parts that depend on (q, p) are recomputed by a step of size 0.
@@ -370,7 +370,7 @@ class Scheme:
         """
         return {}
 
-    def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Expr, k: Expr, t: float, h: float) -> dict[str, Any]:
         """Return the initial scheme state as expressions of the symbols q, p and k.
 
         Used for derivatives with respect to initial values.
@@ -418,8 +418,8 @@ class Scheme:
             unmet.append("a model without sampled controllers")
         return [*unmet, *self._unsupported_external_force(model)]
 
-    def _unsupported_external_force(self, model: Any) -> list[str]:
-        """Return the unmet requirement if the model has an external force and the scheme differentiates forces.
+    def _unsupported_external_force(self, model: object) -> list[str]:
+        """Return the unmet requirement if the model has an external force that the scheme does not support.
 
         Parameters
         ----------
@@ -431,7 +431,9 @@ class Scheme:
         list of str
             Description of the requirement, or an empty list.
         """
-        unsupported = getattr(model, "external_force", None) is not None and not self.supports_external_forces
+        force = getattr(model, "external_force", None)
+        within_step = getattr(force, "evaluates_within_steps", False) and self.external_force_at_midpoint
+        unsupported = force is not None and not (within_step or self.supports_external_forces)
         return ["forces that can be differentiated, not an external force"] if unsupported else []
 
 

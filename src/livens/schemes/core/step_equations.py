@@ -123,6 +123,25 @@ class ExternalForceSlot:
 
 
 @dataclass(frozen=True, eq=False)
+class MidpointForceSlot:
+    """External (compiled) force at the midpoint of an implicit step, with its query point and its inputs.
+
+    The force and its Jacobian follow the parameters in the inputs of the step functions.
+    """
+
+    force: ExternalForce
+    n: int  # number of coordinates
+    query: ca.Function  # query point as a function of (x, z, c): coordinates, velocities and time
+    inputs: Expr  # symbols of the force and of its Jacobian, row by row
+
+    def append_to(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the inputs c, the force and its Jacobian."""
+        query = self.query(x, z, c).full().ravel()
+        q, v, t = query[: self.n], query[self.n : 2 * self.n], float(query[-1])
+        return np.concatenate([c, self.force(q, v, t, c[2:]), self.force.jacobian(q, v, t, c[2:]).ravel()])
+
+
+@dataclass(frozen=True, eq=False)
 class StepGraph(StepEquations):
     """Step equations as one graph: ``residual(x; z, c) = 0`` for the unknowns x of a step from the state z.
 
@@ -152,7 +171,7 @@ class StepGraph(StepEquations):
     stage_extrapolation: Any = (
         None  # stage extrapolation: (ratio of step sizes, unknowns of the next step), expressions of x, z, c
     )
-    external_force: ExternalForceSlot | None = None  # external force, evaluated at the end of every step
+    external_force: ExternalForceSlot | MidpointForceSlot | None = None  # evaluated after every step, or within it
     named_values: Mapping[str, Any] = field(default_factory=dict)  # intermediate values by name: stages, multipliers
     linear_predictor: Any = None  # linear predictor of the unknowns of the next step, a linear function of x
 
@@ -227,7 +246,14 @@ class StepGraph(StepEquations):
 
     @property
     def arguments(self) -> list[Expr]:
+        if isinstance(self.external_force, MidpointForceSlot):
+            return [self.x, self.z, ca.vertcat(self.c, self.external_force.inputs)]
         return [self.x, self.z, self.c]
+
+    def complete_inputs(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """Return the inputs of the step functions: c, followed by an external force at the midpoint."""
+        slot = self.external_force
+        return slot.append_to(x, z, c) if isinstance(slot, MidpointForceSlot) else c
 
     @functools.cached_property
     def residual_function(self) -> ca.Function:
@@ -255,8 +281,8 @@ class StepGraph(StepEquations):
 
     def evaluate_final_state(self, x: np.ndarray, z: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Return the final state of a step as numbers."""
-        state = np.asarray(self.final_state_function(x, z, c).full().ravel())
-        if self.external_force is not None:
+        state = np.asarray(self.final_state_function(x, z, self.complete_inputs(x, z, c)).full().ravel())
+        if isinstance(self.external_force, ExternalForceSlot):
             self.external_force.evaluate_into(state, c[2:])
         return state
 

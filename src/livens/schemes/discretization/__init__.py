@@ -8,6 +8,7 @@ Systems of elements:
 - `rigid_body_batches`, `rigid_body_ggl_batches`: their batches.
 - `quasi_velocities`, `so3`, `unit_quaternion`, `free_rotation`: twists and rotations on symbols.
 - `velocity_constraints`: nonholonomic constraints in a step.
+- `midpoint_external_force`: compiled forces in implicit steps.
 
 Runge-Kutta methods:
 

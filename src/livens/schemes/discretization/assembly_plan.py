@@ -34,12 +34,12 @@ _COMPENSATED_ULPS = 4.0
 class KernelSymbols:
     """Symbols of one kernel: unknowns, state, compensation, step size, time, parameters."""
 
-    x: Any
-    z: Any
-    compensation: Any
-    h: Any
-    t: Any
-    k: Any
+    x: Expr
+    z: Expr
+    compensation: Expr
+    h: Expr
+    t: Expr
+    k: Expr
 
     @classmethod
     def create(cls, x: int, z: int, m: int = 0, k: int = 0) -> KernelSymbols:
@@ -182,7 +182,7 @@ def make_batch(
     )
 
 
-def _drop_zeros(terms: Sequence[tuple[Any, np.ndarray]], count: int) -> tuple[Expr, IndexTable]:
+def _drop_zeros(terms: Sequence[tuple[Expr, np.ndarray]], count: int) -> tuple[Expr, IndexTable]:
     values, columns = [], []
     for expression, dofs in terms:
         dense = ca.densify(expression)
@@ -248,7 +248,7 @@ def compensated_constraints(
     m: Expr,
     arguments: tuple[Expr, Expr, Expr, Expr, Expr],
     commanded: Sequence[int] = (),
-) -> tuple[Any, Any, list[int]]:
+) -> tuple[Expr, Expr, list[int]]:
     """Return compensated residuals ``(m + [g(q1) - g(q0)])/h`` of constraints, the next m, and the compensated indices.
 
     `residual` contains all constraints in the form of the scheme, `arguments` are q, its increment, h, t and the

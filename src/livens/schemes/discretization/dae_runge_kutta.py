@@ -114,7 +114,7 @@ def dae_runge_kutta(model: DescriptorModel, tableau: Tableau, stage_terms: Stage
     )
 
 
-def stage_values(**parts: list[Any]) -> dict[str, Expr]:
+def stage_values(**parts: list[Expr]) -> dict[str, Expr]:
     """Return stage values by name and stage number."""
     return {f"{name}{i + 1}": value for name, stages in parts.items() for i, value in enumerate(stages)}
 
@@ -133,7 +133,7 @@ def _algebraic_solved_at_end(model: DescriptorModel, tableau: Tableau) -> tuple[
     return list(pencil.determined_variables), list(pencil.determining_equations)
 
 
-def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Expr, states: list[Any], x: Expr) -> Expr:
+def _interpolated_algebraic(model: DescriptorModel, tableau: Tableau, theta: Expr, states: list[Expr], x: Expr) -> Expr:
     """Return the state x with its algebraic part on the polynomial through the stages, at ``t0 + theta h``."""
     projector = model.pencil.projector
     if tableau.stiffly_accurate or projector is None or not projector.any():

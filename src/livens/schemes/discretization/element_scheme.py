@@ -20,9 +20,9 @@ from livens.types import Expr, ModelFunction
 class MechanicalState(SimpleNamespace):
     """Coordinates, velocities and momenta at one time: ``q v p``."""
 
-    q: Any
-    v: Any
-    p: Any
+    q: Expr
+    v: Expr
+    p: Expr
 
 
 @dataclass
@@ -44,7 +44,7 @@ class ElementFunctions:
         self.n, self.m, self.k = model.n, model.m, model.k
         self._functions: dict[str, ca.Function] = {}
 
-    def _call(self, key: str, expression: ModelFunction, *arguments: Any) -> Any:
+    def _call(self, key: str, expression: ModelFunction, *arguments: Any) -> Expr:
         if key not in self._functions:
             m = self.model
             symbols = [m.q, m.v, m.t] if len(arguments) == 3 else [m.q, m.t]
@@ -82,7 +82,7 @@ class ElementFunctions:
         """Return the negative dissipative force ``D_2 R``."""
         return self._call("R_v", lambda: ca.gradient(self.model.R, self.model.v), q, v, t)
 
-    def F(self, q: Expr, v: Expr, t: Any) -> Any:
+    def F(self, q: Expr, v: Expr, t: object) -> Any:
         return self._call("F", lambda: self.model.F, q, v, t)
 
 
@@ -119,7 +119,7 @@ class ElementScheme(Scheme):
         return ElementEquations(model, self, tuple(removed_constraints))
 
     # -- discretization -------------------------------------------------------------------------------------------
-    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Any, Any]:
+    def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:
         """Return coordinates and velocities at t + h."""
         raise NotImplementedError
 
@@ -149,7 +149,7 @@ class ElementScheme(Scheme):
         """Return the dense output: coordinates and velocities at ``t + theta h``; None if not available."""
         return None
 
-    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Any:
+    def error_estimate(self, old: MechanicalState, x: object, h: object) -> Any:
         """Return an estimate of the local error of the coordinates; None if not available."""
         return None
 
@@ -162,7 +162,7 @@ class ElementScheme(Scheme):
         """Return the initial guess, one block per block of unknowns."""
         raise NotImplementedError
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> Sequence[Any] | None:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> Sequence[Expr] | None:
         """Return the initial guess for the four coordinates of a unit quaternion; None if it is not special."""
         return None
 
@@ -201,7 +201,7 @@ class NullspaceReduction:
     constraints: tuple[int, ...]  # their multipliers and equations are eliminated
     size: int  # number of entries of y
     equation_labels: tuple[str, ...]
-    prolong: Callable[[Any, Any, Any], Any]
-    project_residual: Callable[[Any, Any, Any, Any], Any]
-    recover_multipliers: Callable[[Any, Any, Any, Any], Any]
-    reduce_guess: Callable[[Any, Any], Any]
+    prolong: Callable[[Expr, Expr, Expr], Expr]
+    project_residual: Callable[[Expr, Expr, Expr, Expr], Expr]
+    recover_multipliers: Callable[[Expr, Expr, Expr, Expr], Expr]
+    reduce_guess: Callable[[Expr, Expr], Expr]

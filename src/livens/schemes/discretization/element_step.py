@@ -306,7 +306,7 @@ def unpack_unknowns(scheme: ElementScheme, x: Any, n: int, m: int) -> SimpleName
     return SimpleNamespace(**blocks)
 
 
-def _coo_entries(matrix: Expr) -> dict[tuple[int, int], Any]:
+def _coo_entries(matrix: Expr) -> dict[tuple[int, int], Expr]:
     rows, columns = matrix.sparsity().get_triplet()
     return {(row, column): matrix[row, column] for row, column in zip(rows, columns, strict=True)}
 

@@ -95,8 +95,8 @@ def _energy_factors(
 
 
 def _force_factors(
-    role: str, invariants: InvariantExpressions, model: ElementType, arguments: list[Any]
-) -> tuple[list[Any], Any]:
+    role: str, invariants: InvariantExpressions, model: ElementType, arguments: list[Expr]
+) -> tuple[list[Expr], Expr]:
     """Return the factors and the geometric stiffness of forces ``D^T f(w, D v_m, t)`` at the midpoint.
 
     For a dissipation function R, f is ``-R_u``. At the midpoint, the derivative of w with respect to v_m is ``h/2 D``;

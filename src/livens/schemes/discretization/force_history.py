@@ -49,7 +49,7 @@ class ForceHistory:
         #: Distance of the midpoints of this step and of the previous step.
         self.spacing = (h + self.size) / 2
 
-    def extrapolated(self, A: Any) -> Expr:
+    def extrapolated(self, A: object) -> Expr:
         """Return A extrapolated to the evaluation point of this step."""
         return A + self.alpha * (self.h - self.size) / self.tau * (A - self.old.A_before)
 

@@ -231,6 +231,18 @@ class ConstrainedLivensRK(PartitionedLivensRK):
         super().__init__(elimination)
         self.multipliers = tuple(f"L{i + 1}" for i in range(elimination.s))
 
+    def error_estimate(self, old: MechanicalState, x: Any, h: Any) -> Expr:
+        """Return the embedded error estimate; with a first stage at the initial time, ``q0 - Q_1``.
+
+        The initial velocity v0 violates ``G v = 0`` by an amount that depends on the size of the previous step. A
+        difference of v0 and a velocity at the same time would be of the size of that violation. The sum of the weights
+        ``a_1j`` is zero: ``b_j - a_1j`` is an embedded formula of order s - 1 that does not contain v0.
+        """
+        r = self.elimination
+        if r.c[0] != 0 or not r.A[0].any():
+            return super().error_estimate(old, x, h)
+        return -h * linear_combination(r.A[0], self.velocity_increments(x))
+
     def stage_multipliers(self, e: ElementFunctions, x: SimpleNamespace) -> list[Expr]:
         return [getattr(x, name) for name in self.multipliers]
 

@@ -26,7 +26,7 @@ class MidpointVelocity(ElementScheme):
     def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v]
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Any] | None:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Expr] | None:
         return [free_rotation_guess(old.q, old.v, h)]
 
     def kinematic_update(self, old: MechanicalState, x: SimpleNamespace, h: Expr) -> tuple[Expr, Expr]:

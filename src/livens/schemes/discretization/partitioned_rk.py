@@ -78,7 +78,7 @@ class PartitionedStages:
     def error_estimate(self, f1: Expr, y1: Expr, order: int, names: Sequence[str]) -> ErrorEstimate | None:
         """Return the error estimate of the first entries of y, those with names; None for order 0.
 
-        It is the difference to a quadrature of lower order for one method, and for a pair the difference between the
+        For one method it is the difference to a quadrature of lower order. For a pair it is the difference between the
         derivatives at both ends and those of the first and the last stage.
         """
         if not order:

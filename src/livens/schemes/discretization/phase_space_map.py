@@ -41,7 +41,7 @@ class HamiltonianFunctions:
         self.model, self.k, self.n = model, k, model.n
         self._functions: dict[str, ca.Function] = {}
 
-    def _call(self, name: str, expression: ModelFunction, symbols: Sequence[Expr], arguments: Sequence[Expr]) -> Any:
+    def _call(self, name: str, expression: ModelFunction, symbols: Sequence[Expr], arguments: Sequence[Expr]) -> Expr:
         if name not in self._functions:
             function = ca.Function(name, [*symbols, self.model.k], [ca.densify(expression())])
             self._functions[name] = merge_divisions(function)
@@ -81,11 +81,11 @@ class HamiltonianFunctions:
         m = self.model
         return self._call("F", lambda: m.F, [m.q, m.v, m.t], [q, v, t])
 
-    def force(self, q: Any, v: Any, t: Any) -> Any:
+    def force(self, q: object, v: object, t: object) -> Any:
         """Return the total force of a separable Hamiltonian: ``-V' + F``."""
         return self.F(q, v, t) - self.V_q(q, t)
 
-    def work(self, q: Any, p: Any, v: Any, t: Any) -> tuple[Any, Any]:
+    def work(self, q: Expr, p: Expr, v: Expr, t: Expr) -> tuple[Expr, Expr]:
         """Return the power supplied by forces and explicitly time-dependent potentials, and the dissipated power.
 
         Only a System distinguishes friction; for other models the total power counts as supplied.
@@ -173,7 +173,7 @@ class MapScheme(Scheme):
 
 
 #: Final state by name, residual, and initial guess of the unknowns by name.
-StepExpressions = tuple[Mapping[str, Any], Sequence[Any], Mapping[str, Any]]
+StepExpressions = tuple[Mapping[str, Any], Sequence[Expr], Mapping[str, Any]]
 
 
 def map_step_graph(

@@ -10,8 +10,6 @@ stage is explicit, this residual vanishes; the difference to a quadrature of ord
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
 
@@ -29,7 +27,7 @@ _SWITCH_RATIO = 4.0
 def radau_error_estimate(
     model: DescriptorModel,
     tableau: Tableau,
-    stage_derivatives: list[Any],
+    stage_derivatives: list[Expr],
     x0: Expr,
     x1: Expr,
     h: Expr,

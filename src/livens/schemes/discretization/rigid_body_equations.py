@@ -460,7 +460,7 @@ class RigidBodyEquations(StepEquations):
         body_momentum = body_momenta[body.angular_momentum_slice] if body.kernel.body_step.n_rot else ca.SX(0, 1)
         return [x[body.unknowns], q[i], v[i], p[i], body_momentum, *body.inertia(k[body.parameters]), h]
 
-    def _scatter(self, n: int, vectors: list[Any]) -> Expr:
+    def _scatter(self, n: int, vectors: list[Expr]) -> Expr:
         """Scatter coordinate vectors of the bodies into a vector of the system."""
         scattered = ca.SX.zeros(n)
         for body, vector in zip(self.bodies, vectors, strict=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any
 
 import casadi as ca
 
@@ -39,7 +38,7 @@ class RigidBodyScheme:
 
     def hidden_constraint_terms(
         self, e: ElementFunctions, q: Expr, v_m: Expr, v: Expr, v1: Expr, gam: Expr, h: Expr, t: Expr
-    ) -> tuple[Any, Any, Any]:
+    ) -> tuple[Expr, Expr, Expr]:
         """Return the hidden-constraint force, the hidden constraints, and the work of rheonomic constraints."""
         raise NotImplementedError
 

@@ -15,7 +15,6 @@ for ``xi < pi/2``. Divided differences are written without cancellation for smal
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -153,14 +152,14 @@ def _sinc_divided_difference(x0: Expr | ca.DM, x1: Expr | ca.DM, scale: Expr | f
     return low, high, difference * scale * (x0 + x1)
 
 
-def _sec_divided_difference(s0: Expr | ca.DM, s1: Expr | ca.DM, scale: Expr | float) -> tuple[Any, Any, Any]:
+def _sec_divided_difference(s0: Expr | ca.DM, s1: Expr | ca.DM, scale: Expr | float) -> tuple[Expr, Expr, Expr]:
     """Return ``1/cos(scale s)`` at s0 and s1, and its divided difference in s."""
     cos0, cos1 = ca.cos(scale * s0), ca.cos(scale * s1)
     x, d = scale * (s0 + s1) / 2, scale * (s1 - s0) / 2
     return 1 / cos0, 1 / cos1, scale * ca.sin(x) * _sinc(d) / (cos0 * cos1)
 
 
-def _product_divided_difference(f: tuple[Expr, Expr, Expr], g: tuple[Any, Any, Any]) -> tuple[Expr, Expr, Expr]:
+def _product_divided_difference(f: tuple[Expr, Expr, Expr], g: tuple[Expr, Expr, Expr]) -> tuple[Expr, Expr, Expr]:
     """Return the values of a product at s0 and s1, and its divided difference."""
     difference = (f[0] + f[1]) / 2 * g[2] + (g[0] + g[1]) / 2 * f[2]
     return f[0] * g[0], f[1] * g[1], difference

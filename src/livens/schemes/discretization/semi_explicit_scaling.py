@@ -74,7 +74,7 @@ def _estimated_scaling(system: System, min_omega2: float, alpha: float) -> Scali
     return evaluate
 
 
-def initial_value(scale: Callable[[float], float], scaling: Any, h: float) -> float:
+def initial_value(scale: Callable[[float], float], scaling: object, h: float) -> float:
     """Return the scaling before the first step, as a function of the size of the last step.
 
     An estimate begins with the longest step, which may leave the region of the stiffness, and is repeated with the
@@ -93,7 +93,7 @@ def initial_value(scale: Callable[[float], float], scaling: Any, h: float) -> fl
 def initial_scaling(
     system: System,
     scale: ScalingFunction,
-    scaling: Any,
+    scaling: object,
     values: Mapping[str, FloatArray],
     t: float,
     h: float,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 import numpy as np
 
@@ -17,7 +15,9 @@ from livens.schemes.discretization.semi_explicit_step import ExplicitPoint, forc
 _BISECTIONS = 12
 
 
-def force_jacobians(model: Any, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def force_jacobians(
+    model: object, q: np.ndarray, v: np.ndarray, t: float, k: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return ``-K`` and ``-C``: Jacobians of the accelerations by expensive forces in positions and velocities."""
     if isinstance(model, System) and not (
         "phase space" in model.formulations and model.constant_mass and model.separable

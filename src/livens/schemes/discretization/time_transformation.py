@@ -41,7 +41,7 @@ class TimeTransformed(Scheme):
     scaling_arguments: ClassVar[str] = "state"
     scaling: Scaling | None = None
 
-    def with_scaling(self, scaling: Any) -> Scheme:
+    def with_scaling(self, scaling: object) -> Scheme:
         """Return the scheme with this scaling; a function is wrapped by `livens.scaling.user_scaling`."""
         if not isinstance(scaling, Scaling):
             if not callable(scaling):

@@ -47,7 +47,7 @@ class DiscreteGradientPair(Scheme):
         self._midpoint = Gauss(1)
         self.error_order = self._midpoint.error_order
 
-    def unmet_requirements(self, model: Any) -> list[str]:
+    def unmet_requirements(self, model: object) -> list[str]:
         return super().unmet_requirements(model) or self._midpoint.unmet_requirements(model)
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:

@@ -8,6 +8,7 @@ from typing import Any
 from livens.models.system import System
 from livens.schemes.core.scheme import Requirement, Scheme
 from livens.schemes.core.step_equations import StepEquations
+from livens.schemes.discretization.midpoint_external_force import MidpointForceEquations
 from livens.schemes.discretization.rigid_body_equations import (
     BODY_ANGULAR_MOMENTA,
     RigidBodyEquations,
@@ -53,12 +54,15 @@ class LieEM(RigidBodyScheme, Scheme):
     supports_velocity_constraints = True
     supports_sampled_control = True
     steps_on_trees = True
+    external_force_at_midpoint = True
     error_order, estimates_error_by_doubling = 2, True
 
     def force_scheme(self) -> LivensEM:
         return LivensEM()
 
     def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:
+        if model.external_force is not None:
+            return MidpointForceEquations(model, lambda symbolic: self.equations(symbolic, removed_constraints))
         return RigidBodyEquations(model, self, tuple(removed_constraints))
 
     def initial_scheme_state(
@@ -68,6 +72,6 @@ class LieEM(RigidBodyScheme, Scheme):
         check_rotors(model, body_momenta, k, h)
         return {BODY_ANGULAR_MOMENTA: body_momenta} if body_momenta.size else {}
 
-    def symbolic_scheme_state(self, model: Any, q: Expr, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Expr, k: Expr, t: float, h: float) -> dict[str, Any]:
         body_momenta = body_angular_momenta_expression(model, q, p)
         return {BODY_ANGULAR_MOMENTA: body_momenta} if body_momenta.numel() else {}

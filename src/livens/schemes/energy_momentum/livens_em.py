@@ -11,6 +11,7 @@ import casadi as ca
 from livens.models.system import System
 from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.element_scheme import ElementContribution, ElementFunctions, MechanicalState
+from livens.schemes.discretization.midpoint_external_force import MidpointForceEquations
 from livens.schemes.discretization.midpoint_velocity import MidpointVelocity
 from livens.schemes.discretization.rigid_body_equations import RigidBodyEquations
 from livens.schemes.discretization.rigid_body_kernels import RigidBodyScheme
@@ -52,8 +53,11 @@ class LivensEM(EnergyMomentum, MidpointVelocity):
         "You need more than order 2, or the hidden constraints exactly: see `lobatto-iiia-iiib-<s>` and `ggl-em`."
     )
     supports_velocity_constraints = True
+    external_force_at_midpoint = True
 
     def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:
+        if model.external_force is not None:
+            return MidpointForceEquations(model, lambda symbolic: self.equations(symbolic, removed_constraints))
         if model.frames and model.has_regular_inertia:
             return RigidBodyEquations(model, DirectorLivensEM(self), tuple(removed_constraints))
         return super().equations(model, removed_constraints)

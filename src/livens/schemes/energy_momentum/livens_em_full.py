@@ -38,9 +38,9 @@ class LivensEMFull(EnergyMomentum):
     def initial_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         return [old.v, old.v, old.p]
 
-    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Any]:
+    def initial_quaternion_guess(self, old: MechanicalState, h: Expr) -> list[Expr]:
         v_m = free_rotation_guess(old.q, old.v, h)
-        return [v_m, 2 * v_m - old.v, old.p]
+        return [v_m, v_m, old.p]
 
     def refine_guess(self, x: SimpleNamespace, r: SimpleNamespace) -> dict[str, Expr] | dict[str, ca.DM]:
         """Return the p1 of the third equation, which is linear in p1, for the guessed velocities."""

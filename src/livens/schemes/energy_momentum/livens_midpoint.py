@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from types import SimpleNamespace
 
 import casadi as ca
 
+from livens.models.system import System
+from livens.schemes.core.step_equations import StepEquations
 from livens.schemes.discretization.element_scheme import ElementContribution, ElementFunctions, MechanicalState
+from livens.schemes.discretization.midpoint_external_force import MidpointForceEquations
 from livens.schemes.discretization.midpoint_velocity import MidpointVelocity
 from livens.schemes.discretization.velocity_constraints import velocity_constraint_forces
 from livens.types import Expr
@@ -36,6 +40,12 @@ class LivensMidpoint(MidpointVelocity):
     when_to_use = "Angular momentum matters more than energy, or the kinetic energy is no quadratic form."
     when_to_avoid = "Energy has to be exact: use `livens-em`."
     supports_velocity_constraints = True
+    external_force_at_midpoint = True
+
+    def equations(self, model: System, removed_constraints: Collection[int] = ()) -> StepEquations:
+        if model.external_force is not None:
+            return MidpointForceEquations(model, lambda symbolic: self.equations(symbolic, removed_constraints))
+        return super().equations(model, removed_constraints)
 
     def element_contribution(
         self, e: ElementFunctions, old: MechanicalState, new: MechanicalState, x: SimpleNamespace, h: Expr, t: Expr

@@ -13,7 +13,7 @@ from livens.types import Expr
 
 #: Relative and absolute length of the increment below which the correction is faded out smoothly (below round-off).
 _REL_CUTOFF = 1e-10
-_ABS_CUTOFF = 1e-12
+_ABS_CUTOFF = 1e-25
 #: Operations whose second derivative does not describe their kinks and jumps.
 NONSMOOTH_OPS = frozenset(
     "CALL FABS FMIN FMAX IF_ELSE_ZERO SIGN FLOOR CEIL FMOD REMAINDER COPYSIGN LT LE EQ NE NOT AND OR".split()
@@ -30,7 +30,7 @@ class GradientFunction:
         self._expression = ca.gradient(function(self._x, *other_symbols), self._x)
         self._gradient = ca.Function("gradient", [self._x, *other_symbols], [self._expression])
 
-    def __call__(self, x: Any, *others: Any) -> Expr:
+    def __call__(self, x: Expr, *others: Any) -> Expr:
         return self._gradient(x, *others)
 
     @property
@@ -71,7 +71,7 @@ def inverse_squared_norm(w: Expr | ca.DM, z: Expr | ca.DM) -> Expr | ca.DM:
     return square / (square**2 + fade)
 
 
-def _faded_norms(w: Expr | ca.DM, z: Expr | ca.DM) -> tuple[Any, Any]:
+def _faded_norms(w: Expr | ca.DM, z: Expr | ca.DM) -> tuple[Expr, Expr]:
     return ca.dot(w, w), (_REL_CUTOFF**2 * ca.dot(z, z) + _ABS_CUTOFF**2) ** 2
 
 

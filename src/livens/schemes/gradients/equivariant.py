@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 
@@ -35,7 +35,7 @@ class Equivariant(DiscreteGradient):
         self.inner = Gonzalez() if inner is None else inner
         self.order, self.symmetric = self.inner.order, self.inner.symmetric
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: object) -> Expr:
+    def __call__(self, function: ca.Function, x: Expr, w: Expr, *others: object) -> Expr:
         return self.inner(function, x, w, *others)
 
     def kinetic_gradients(self, e: ElementFunctions, q0: Expr, Dq: Expr, v0: Expr, Dv: Expr) -> tuple[Expr, Expr]:

@@ -36,7 +36,7 @@ class Gonzalez(DiscreteGradient):
     summary = "the midpoint gradient and a correction along the increment"
     source = "Gonzalez 1996; Kinon and Betsch 2023, def. 5.1"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: object) -> Expr:
+    def __call__(self, function: ca.Function, x: Expr, w: Expr, *others: object) -> Expr:
         z = x + w / 2
         gradient = GradientFunction(function)
         midpoint = gradient(z, *others)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import casadi as ca
 
 from livens.schemes.gradients.base import DiscreteGradient
@@ -36,7 +34,7 @@ class ItohAbe(DiscreteGradient):
     summary = "difference quotients, coordinate by coordinate"
     source = "Itoh and Abe 1988"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: object) -> Expr:
+    def __call__(self, function: ca.Function, x: Expr, w: Expr, *others: object) -> Expr:
         difference_quotient = Gonzalez()
         initial_values, steps = ca.vertsplit(ca.densify(x)), ca.vertsplit(ca.densify(w))
         current = list(initial_values)  # current values of the coordinates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -35,7 +35,7 @@ class MeanValue(DiscreteGradient):
     summary = "the mean of the gradient along the step"
     source = "Harten, Lax and van Leer 1983; McLachlan, Quispel and Robidoux 1999"
 
-    def __call__(self, function: ca.Function, x: Any, w: Any, *others: object) -> Expr:
+    def __call__(self, function: ca.Function, x: Expr, w: Expr, *others: object) -> Expr:
         z = x + w / 2
         gradient = GradientFunction(function)
         if gradient.is_affine:

@@ -26,10 +26,10 @@ MIN_STAGES, MAX_STAGES, INITIAL_STAGES = 2, 7, 3
 class Radau(Scheme):
     """Variable-order Radau IIA with 2 to 7 stages, orders 3 to 13, as Hairer and Wanner's RADAU.
 
-    The admissible step size of s stages follows from the error estimate, that of s - 1 stages from the same estimate of
-    the polynomial of the step, and that of s + 1 stages from extrapolated errors. The number of stages with the least
-    work per unit of time is selected. It is part of the state. A polynomial of few stages is also stored at the nodes
-    of the maximum number of stages, so that all steps have one representation.
+    The admissible step size of s stages follows from the error estimate. That of s - 1 stages follows from the same
+    estimate of the polynomial of the step, and that of s + 1 stages from extrapolated errors. The number of stages with
+    the least work per unit of time is selected. It is part of the state. A polynomial of few stages is also stored at
+    the nodes of the maximum number of stages, so that all steps have one representation.
 
     Step sizes follow a tolerance, 1e-6 by default. If h is given instead, all steps have this size and 7 stages.
     """
@@ -48,7 +48,7 @@ class Radau(Scheme):
     tolerance = 1e-6
     stages = tuple(range(MIN_STAGES, MAX_STAGES + 1))
 
-    def unmet_requirements(self, model: Any) -> list[str]:
+    def unmet_requirements(self, model: object) -> list[str]:
         return super().unmet_requirements(model) or self.with_stages(MAX_STAGES).unmet_requirements(model)
 
     def with_stages(self, s: int) -> FixedStageRadau:
@@ -82,7 +82,7 @@ class FixedStageRadau(RadauIIA):
 
 
 def resampling_matrix(s: int, n_target: int) -> np.ndarray:
-    """Return the matrix from stage derivatives at s nodes to those of the same polynomial at the nodes of `other`."""
+    """Return the matrix from stage derivatives at s nodes to those of the same polynomial at `n_target` nodes."""
     interpolant = Interpolant.through(tableaus.radau_iia(s).c)
     return np.array([interpolant.lagrange(float(node)) for node in tableaus.radau_iia(n_target).c])
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -47,6 +48,18 @@ class Scaling:
     energies = False
     #: True if g is a function of the acceleration.
     uses_acceleration = False
+    #: Name of the function of `livens.scaling` that returns the scaling; empty for user-defined scalings.
+    factory: ClassVar[str] = ""
+
+    @property
+    def call_text(self) -> str:
+        """Call that returns the scaling, for `livens.schemes.scaling.named`; empty for user-defined scalings."""
+        if not self.factory:
+            return ""
+        arguments: list[str] = (
+            [item.name for item in dataclasses.fields(self)] if dataclasses.is_dataclass(self) else []
+        )
+        return f"{self.factory}({', '.join(f'{name}={getattr(self, name)!r}' for name in arguments)})"
 
     def expression(self, model: Model) -> Expr:
         """Return g as an expression of the state and the parameters of a model.
@@ -63,7 +76,7 @@ class Scaling:
         """
         raise NotImplementedError
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         """Return g of two expressions for the energies (Modin 2009, paper III, eq. 11).
 
         Parameters
@@ -85,7 +98,7 @@ class Scaling:
         """
         raise InputError(f"the scaling {self} is not {SCALING_ARGUMENTS['energies']}")
 
-    def for_system(self, system: Any, means: StepMeans) -> Expr:
+    def for_system(self, system: object, means: StepMeans) -> Expr:
         """Return g of a System.
 
         Parameters
@@ -111,7 +124,7 @@ class Scaling:
             "..., or use a scaling such as livens.scaling.stiffness"
         )
 
-    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+    def for_states(self, model: object, x: Expr, rate: Expr, k: Expr) -> Expr:
         """Return g of a model of first order, such as a port-Hamiltonian system.
 
         Parameters

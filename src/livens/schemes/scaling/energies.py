@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from livens.errors import InputError
 from livens.models.hamiltonian.model import Hamiltonian
@@ -25,9 +25,10 @@ class EnergyScaling(Scaling):
 
 @dataclass(frozen=True)
 class Kinetic(EnergyScaling):
+    factory: ClassVar[str] = "kinetic"
     power: float
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         return T**self.power
 
     def __str__(self) -> str:
@@ -60,7 +61,9 @@ def kinetic(power: float = -0.5) -> Scaling:
 
 @dataclass(frozen=True)
 class InverseLagrangian(EnergyScaling):
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    factory: ClassVar[str] = "inverse_lagrangian"
+
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         return 1 / (T - V)
 
     def __str__(self) -> str:
@@ -85,11 +88,12 @@ def inverse_lagrangian() -> Scaling:
 
 @dataclass(frozen=True)
 class Potential(EnergyScaling):
+    factory: ClassVar[str] = "potential"
     power: float
     sign: int
     offset: float
 
-    def of_energies(self, model: Hamiltonian, T: Any, V: Any) -> Expr:
+    def of_energies(self, model: Hamiltonian, T: Expr, V: Expr) -> Expr:
         return (self.offset + self.sign * V) ** -self.power
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 
@@ -16,11 +16,12 @@ from livens.validation import check_positive
 
 @dataclass(frozen=True)
 class OutputScaling(Scaling):
+    factory: ClassVar[str] = "of"
     output: str
     reference: float
     exponent: float
 
-    def expression(self, model: Any) -> Expr:
+    def expression(self, model: object) -> Expr:
         raise InputError(
             f"the scaling {self} needs a mechanical system with constraints or forces; write a function of the state, "
             "such as scaling=lambda q: ..."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 
@@ -29,6 +29,7 @@ _LOOKAHEAD = 0.25
 
 @dataclass(frozen=True)
 class Stiffness(Scaling):
+    factory: ClassVar[str] = "stiffness"
     min_omega2: float
     smoothing_length: float | None
     diagonal: bool

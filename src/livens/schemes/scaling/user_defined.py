@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import casadi as ca
 
@@ -24,13 +24,14 @@ _TINY_SQUARE = 1e-300
 
 @dataclass(frozen=True)
 class Speed(Scaling):
+    factory: ClassVar[str] = "speed"
     offset: float
     exponent: float = 1.0
 
     def expression(self, model: Model) -> Expr:
         return (ca.sqrt(ca.sumsqr(model.vector_field)) + self.offset) ** -self.exponent
 
-    def for_system(self, system: Any, means: StepMeans) -> Expr:
+    def for_system(self, system: object, means: StepMeans) -> Expr:
         if not self.offset:
             raise InputError(
                 "the scaling speed(0) of a mechanical system is infinite at rest; give an offset, such as "
@@ -38,7 +39,7 @@ class Speed(Scaling):
             )
         return (ca.sqrt(ca.sumsqr(means.v) + _TINY_SQUARE) + self.offset) ** -self.exponent
 
-    def for_states(self, model: Any, x: Expr, rate: Expr, k: Expr) -> Expr:
+    def for_states(self, model: object, x: Expr, rate: Expr, k: Expr) -> Expr:
         if not self.offset:
             raise InputError("the scaling speed(0) is infinite at rest; give an offset, such as speed(1.0)")
         return (ca.sqrt(ca.sumsqr(rate) + _TINY_SQUARE) + self.offset) ** -self.exponent
@@ -78,6 +79,7 @@ def speed(offset: float = 0.0, exponent: float = 1.0) -> Scaling:
 
 @dataclass(frozen=True)
 class Curvature(Scaling):
+    factory: ClassVar[str] = "curvature"
     min_speed: float
     min_rate: float
     exponent: float
@@ -96,7 +98,7 @@ class Curvature(Scaling):
         rate2 = ca.sumsqr(a) / (ca.sumsqr(v) + self.min_speed**2)
         return (rate2 + self.min_rate**2) ** (-self.exponent / 2)
 
-    def for_system(self, system: Any, means: StepMeans) -> Expr:
+    def for_system(self, system: object, means: StepMeans) -> Expr:
         if means.acceleration is None:
             raise InputError(f"the scaling {self} is a function of the whole step; use it with step-density:<scheme>")
         return self._of_motion(means.v, means.acceleration)

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
-from livens.errors import InputError, suggestion
+from livens.errors import InputError, explain_call_errors, suggestion
 from livens.models.base import sha256_of
 from livens.schemes.core.registry import get
 from livens.schemes.core.scheme import Scheme
 from livens.schemes.core.step_equations import StepEquations, StepGraph
 from livens.schemes.discretization.assembly_plan import AssemblyPlan
-from livens.types import FloatArray
+from livens.types import Expr, FloatArray
 
 ORDERS = (4, 6, 8)
 #: First half of the symmetric weights, including the weight in the middle.
@@ -114,8 +114,8 @@ class Composition(Scheme):
     def __hash__(self) -> int:
         return hash((self.name, self.base))
 
-    def unmet_requirements(self, model: Any) -> list[str]:
-        unmet = self.base.unmet_requirements(model)
+    def unmet_requirements(self, model: object) -> list[str]:
+        unmet = self.base.unmet_requirements(model) or self._unsupported_external_force(model)
         if not unmet and self.order > _MAX_ORDER_OFF_MANIFOLD and self._leaves_velocity_constraints(model):
             return [
                 "a base scheme whose velocities satisfy the constraints, such as livens-variational, ggl-em or rattle: "
@@ -135,7 +135,7 @@ class Composition(Scheme):
     ) -> dict[str, Any]:
         return self.base.initial_scheme_state(model, values, k, t, h * self.weights[0])
 
-    def symbolic_scheme_state(self, model: Any, q: Any, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Expr, k: Expr, t: float, h: float) -> dict[str, Any]:
         return self.base.symbolic_scheme_state(model, q, p, k, t, h * self.weights[0])
 
     def with_scaling(self, scaling: Any) -> Scheme:
@@ -244,6 +244,7 @@ class KahanLi(Composition):
 _METHODS = {composition.method: composition for composition in (Yoshida, TripleJump, Suzuki, KahanLi)}
 
 
+@explain_call_errors
 def compose(scheme: str | Scheme, order: int, method: str = "yoshida") -> Composition:
     """Return a composition of order 4, 6 or 8 of steps of a symmetric scheme.
 

@@ -20,7 +20,7 @@ from livens.schemes.time_transformed.step_density import density_step
 from livens.types import Expr
 
 #: Flow of one part of a splitting: (state, time) -> state.
-Flow = Callable[[Any, Any], Any]
+Flow = Callable[[Expr, Expr], Expr]
 
 
 class NambuSplitting(Scheme):

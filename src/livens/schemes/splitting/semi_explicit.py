@@ -47,7 +47,7 @@ from livens.schemes.symplectic.stormer_verlet import SEPARABLE
 from livens.types import Expr, FloatArray
 
 
-def uses_element_path(model: Any) -> bool:
+def uses_element_path(model: object) -> bool:
     """Return True if a model is stepped in element-wise form.
 
     This is the case for rotating bodies, constraints, a kinetic energy that depends on the configuration, and
@@ -86,9 +86,9 @@ class SemiExplicit(MapScheme):
     the A* of a full step, which does not reduce the order.) The unknown is the mean velocity ``(q1 - q0)/h``; without
     cheap forces, or with b = 0, the step is explicit. As A is not differentiated, it may be a `livens.ExternalForce`.
 
-    On Systems this is chapter 4.2 of Modin 2009: rigid bodies move on the rotation group, masses may depend on the
-    configuration (inertial forces are evaluated at the midpoint), constraints have multipliers, and every cheap element
-    may have its own beta. Only velocities with forces B or constraints are unknowns; linear springs and dampers on one
+    On Systems this is chapter 4.2 of Modin 2009: rigid bodies move on the rotation group, constraints have multipliers,
+    and every cheap element may have its own beta. Masses may depend on the configuration; inertial forces are evaluated
+    at the midpoint. Only velocities with forces B or constraints are unknowns; linear springs and dampers on one
     coordinate each are solved in closed form. Bodies in space rotate freely around the kick of the torques, which is
     symmetric (`discretization.free_rotation`); gyroscopic terms belong neither to A nor to B.
 
@@ -155,7 +155,7 @@ class SemiExplicit(MapScheme):
     def as_substep(self) -> Scheme:
         return SemiExplicit(self.alpha, self.beta, self.scaling, caches_explicit_force=False)
 
-    def with_scaling(self, scaling: Any) -> Scheme:
+    def with_scaling(self, scaling: object) -> Scheme:
         if not isinstance(scaling, (Scaling, StiffnessEstimate)):
             if not callable(scaling):
                 requirement = "takes a scaling such as livens.scaling.stiffness_estimate(1.0)"
@@ -422,7 +422,7 @@ class SemiExplicit(MapScheme):
     def _scaling_value(
         self, phase: HamiltonianFunctions, q: Any, p: Any, t: Any, last_h: Any, unit: Any
     ) -> Expr | ca.DM:
-        """Return the scaling at this state, after a step of size `last`, with a `unit` of fictive time."""
+        """Return the scaling at this state, after a step of size `last_h`, with a `unit` of fictive time."""
         m, size, eps = phase.model, ca.SX.sym("h"), ca.SX.sym("eps")
         if isinstance(self.scaling, StiffnessEstimate):
             s = self.scaling.expression(m, size, self.alpha)

@@ -60,7 +60,7 @@ class FlowSplitting(Scheme):
         h, t, k = ca.SX.sym("h"), ca.SX.sym("t"), model.view.k
         probe = Probe([x, model.view.t, k], seed=17, fixed={2: model.parameter_vector()})
         total = ca.SX.zeros(x.numel())
-        for i, flow in enumerate(self._traced(model)):
+        for i, flow in enumerate(self.traced_flows(model)):
             moved = flow(x, h, t, k)
             function = ca.Function("flow", [x, h, t, k], [moved, ca.jacobian(moved, h), flow(moved, -h, t + h, k)])
             at_zero = function(x, 0, model.view.t, k)
@@ -74,7 +74,7 @@ class FlowSplitting(Scheme):
             return ["flows whose rates at h = 0 add up to the equations of the model"]
         return []
 
-    def _traced(self, model: Any) -> list[Callable[[Any, Any, Any, Any], Any]]:
+    def traced_flows(self, model: Any) -> list[Callable[[Any, Any, Any, Any], Any]]:
         """Return the flows as CasADi functions of (x, h, t, k)."""
         n = _vector_field(model)[0].numel()
         x, h, t, k = ca.SX.sym("x", n), ca.SX.sym("h"), ca.SX.sym("t"), ca.SX.sym("k", model.parameter_count)
@@ -88,7 +88,7 @@ class FlowSplitting(Scheme):
         return functions
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> StepEquations:
-        flows = self._traced(model)
+        flows = self.traced_flows(model)
         fractions = [(flow, 1.0) for flow in flows]
         if self.symmetric:
             fractions = [*((flow, 0.5) for flow in flows[:-1]), (flows[-1], 1.0), *((f, 0.5) for f in flows[-2::-1])]
@@ -110,7 +110,7 @@ class FlowSplitting(Scheme):
         return map_step_graph(model.layout, Layout(), model.parameter_count, build_step)
 
 
-def _start_fractions(flows: Sequence[Any], fractions: Sequence[tuple[Any, float]]) -> list[float]:
+def _start_fractions(flows: Sequence[object], fractions: Sequence[tuple[object, float]]) -> list[float]:
     """Return the time of every part at its start, in units of h: each flow has a clock of its own."""
     clocks, starts = dict.fromkeys(map(id, flows), 0.0), []
     for flow, fraction in fractions:

@@ -43,7 +43,7 @@ class StormerVerlet(MapScheme):
         force = HamiltonianFunctions(as_hamiltonian(model), k).force(values["q"], values["v"], t)
         return {"force": np.array(ca.DM(force)).ravel()}
 
-    def symbolic_scheme_state(self, model: Any, q: Expr, p: Any, k: Any, t: float, h: float) -> dict[str, Any]:
+    def symbolic_scheme_state(self, model: Any, q: Expr, p: Expr, k: Expr, t: float, h: float) -> dict[str, Any]:
         phase = HamiltonianFunctions(as_hamiltonian(model), k)
         return {"force": phase.force(q, phase.T_p(p), t)}
 

@@ -148,7 +148,7 @@ class SymmetricVariational(MapScheme):
         solved = vars(x)
         v = solved.get("v", old.v)
 
-        def force(theta: float, p: Any) -> Any:
+        def force(theta: float, p: object) -> Any:
             q = old.q + theta * h * v
             return phase.F(q, v, t + theta * h) - phase.H_q(q, p, t + theta * h)
 

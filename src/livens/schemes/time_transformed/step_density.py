@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -15,10 +15,14 @@ from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, 
 from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPARABLE, TimeTransformed
 from livens.types import Expr
 
+#: Symbol or number, and any kind of state.
+Number = TypeVar("Number", Expr, float)
+State = TypeVar("State")
+
 
 def density_step(
-    density: Expr, rate: Expr, h: Expr, base: Callable[[Any], tuple[Any, Any]], power: float = -1.0
-) -> tuple[Any, Any, Any, Any]:
+    density: Number, rate: Number, h: Number, base: Callable[[Number], tuple[State, Number]], power: float = -1.0
+) -> tuple[Number, State, Number, Number]:
     """Return a step of a base scheme, with half a step of the density before and after it (Modin 2009, alg. 3.2.1).
 
     `rate` is that of the density before the step; `base` maps the time step to the state after the step and the rate

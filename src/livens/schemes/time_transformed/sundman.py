@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 
 from livens.models.hamiltonian.model import Hamiltonian
+from livens.schemes.core.scheme import Requirement
 from livens.schemes.discretization.phase_space_map import HamiltonianFunctions, MapResult, as_hamiltonian
 from livens.schemes.discretization.time_transformation import CONSERVATIVE, SEPARABLE, TimeTransformedMap
 from livens.types import Expr, FloatArray
@@ -33,7 +34,7 @@ class Sundman(TimeTransformedMap):
     summary, source = "kick, drift, kick in a fictive time: explicit, symplectic", "Modin 2009, paper III, 2.1"
     when_to_use = "Separable Hamiltonians with close encounters: adaptive, explicit, symplectic, one force per step."
     when_to_avoid = "The scaling is no function of the energies: use `adaptive-variational:0.5,0.5`."
-    requires = (SEPARABLE, CONSERVATIVE)
+    requires: tuple[Requirement, ...] = (SEPARABLE, CONSERVATIVE)
     scaling_arguments = "energies"
 
     def extra_state(self, model: Hamiltonian) -> dict[str, int]:

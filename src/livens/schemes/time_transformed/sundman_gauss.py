@@ -13,6 +13,7 @@ from livens.expressions.graph.merge_powers import merge_powers
 from livens.schemes.discretization.fixed_point_stages import FixedPointStages
 from livens.schemes.discretization.phase_space_map import as_hamiltonian
 from livens.schemes.discretization.time_transformation import TimeTransformedMap
+from livens.types import Expr
 
 #: Maximum number of stages; fixed-point iteration gains nothing with more.
 _MAX_STAGES = 16
@@ -54,7 +55,7 @@ class SundmanGauss(TimeTransformedMap):
 
     def equations(self, model: Any, removed_constraints: Collection[int] = ()) -> FixedPointStages:
         m = as_hamiltonian(model)
-        scaling: Any = self.checked_scaling(m).expression(m)
+        scaling: Expr = self.checked_scaling(m).expression(m)
         H0, energy = ca.SX.sym("H0"), ca.substitute(m.H, m.t, 0)
         K = scaling * (energy - H0)
         derivatives = ca.vertcat(ca.gradient(K, m.p), -ca.gradient(K, m.q), scaling)

@@ -35,7 +35,7 @@ class SundmanHarmonic(Sundman):
     when_to_avoid = "There is no harmonic part: use `sundman`."
     conserves = ()
 
-    def unmet_requirements(self, model: Any) -> list[str]:
+    def unmet_requirements(self, model: object) -> list[str]:
         unmet = super().unmet_requirements(model)
         if unmet:
             return unmet

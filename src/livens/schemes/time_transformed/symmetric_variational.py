@@ -44,7 +44,7 @@ class SymmetricAdaptiveVariational(TimeTransformedMap):
         self.alpha, self.beta = alpha, beta
         self.name = f"adaptive-variational-sym:{format_number(alpha)},{format_number(beta)}"
 
-    def keeps_momentum(self, model: Any, name: str) -> bool:
+    def keeps_momentum(self, model: object, name: str) -> bool:
         """Return whether a momentum map is kept: the scaling is invariant under its symmetry as well."""
         return self.scaling_is_invariant(model, name)
 

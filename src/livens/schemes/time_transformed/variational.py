@@ -52,7 +52,7 @@ class AdaptiveVariational(TimeTransformedMap):
         self.summary = "variational integrator in a fictive time, symplectic with time and energy"
         self.implicit = not alpha == beta == 0
 
-    def keeps_momentum(self, model: Any, name: str) -> bool:
+    def keeps_momentum(self, model: object, name: str) -> bool:
         """Return whether a momentum map is kept: the scaling is invariant under its symmetry as well."""
         return self.scaling_is_invariant(model, name)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.expressions.parameters import ParameterNamespace
 from livens.multibody.contacts.normal_laws.base import NormalLaw
 from livens.types import ModelFunction, ScalarLike
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SAMPLES = 40
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class CustomLaw(NormalLaw):
     """User-defined law: energy as a function of the penetration depth; its derivative is the normal force.
@@ -81,75 +82,21 @@ class CustomLaw(NormalLaw):
             raise InputError("the energy of a contact must increase with the depth: its derivative is the normal force")
 
     def parameters(self, name: str, shape_a: CollisionShape, shape_b: CollisionShape) -> dict[str, Any]:
-        """Return the parameters of the function.
-
-        Parameters
-        ----------
-        name : str
-            Name of the contact, for messages.
-        shape_a, shape_b : CollisionShape
-            Shapes in contact.
-
-        Returns
-        -------
-        dict of str to float
-            Parameters by name.
-        """
+        """Return the parameters of the function."""
         return dict(self.parameters_)
 
     def energy(self, depth: ScalarLike, k: ParameterNamespace) -> Any:
-        """Return the energy stored at a penetration depth.
-
-        Parameters
-        ----------
-        depth : expression
-            Penetration depth in m.
-        k : Namespace
-            Parameters of the law.
-
-        Returns
-        -------
-        expression
-            Energy in J.
-        """
+        """Return the energy stored at a penetration depth."""
         return self.function(depth, k) if self.parameters_ else self.function(depth)
 
     def force(self, depth: Any, k: ParameterNamespace) -> Any:
-        """Return the normal force, the derivative of the energy by the depth.
-
-        Parameters
-        ----------
-        depth : expression
-            Penetration depth in m.
-        k : Namespace
-            Parameters of the law.
-
-        Returns
-        -------
-        expression
-            Force in N.
-        """
+        """Return the normal force, the derivative of the energy by the depth."""
         symbol = ca.SX.sym("depth")
         derivative = ca.gradient(m.to_casadi(self.energy(m.Scalar(symbol), k)), symbol)
         return m.Scalar(ca.substitute(derivative, symbol, m.to_casadi(depth)))
 
     def collision_frequency(self, values: Mapping[str, float], mass: float, speed: float) -> float:
-        """Return the angular frequency of a collision, from the stiffness at the largest checked depth.
-
-        Parameters
-        ----------
-        values : mapping of str to float
-            Parameters of the law.
-        mass : float
-            Reduced mass in kg.
-        speed : float
-            Approach velocity in m/s.
-
-        Returns
-        -------
-        float
-            Angular frequency in rad/s.
-        """
+        """Return the angular frequency of a collision, from the stiffness at the largest checked depth."""
         k = ParameterNamespace({name: float(x) for name, x in values.items() if is_scalar(x)})
         forces = [float(self.force(x * self.max_depth, k)) for x in (0.99, 1.01)]
         return math.sqrt(max(forces[1] - forces[0], 0.0) / (0.02 * self.max_depth) / mass)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from livens import math as m
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.contacts.normal_laws.material import ElasticMaterial, hertz_stiffness
 from livens.multibody.contacts.normal_laws.power import PowerLaw
 from livens.types import ScalarLike
@@ -26,6 +26,7 @@ def hertz_energy(stiffness: ScalarLike, depth: ScalarLike) -> Any:
     return 0.4 * stiffness * depth * depth * m.sqrt(depth)
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Hertz(PowerLaw):
     """Hertz law: the normal force is ``stiffness depth^1.5``.
@@ -56,18 +57,6 @@ class Hertz(PowerLaw):
 
     def parameters(self, name: str, shape_a: CollisionShape, shape_b: CollisionShape) -> dict[str, Any]:
         """Return the stiffness, by default from Hertz theory.
-
-        Parameters
-        ----------
-        name : str
-            Name of the contact, for messages.
-        shape_a, shape_b : CollisionShape
-            Shapes in contact.
-
-        Returns
-        -------
-        dict of str to float
-            The parameter ``stiffness``.
 
         Raises
         ------

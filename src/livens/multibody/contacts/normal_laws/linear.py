@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from livens.errors import explain_call_errors
 from livens.multibody.contacts.normal_laws.power import PowerLaw
 from livens.validation import check_positive
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from livens.multibody.contacts.shapes import CollisionShape
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class Linear(PowerLaw):
     """Linear law: the normal force is ``stiffness depth``.
@@ -29,18 +31,5 @@ class Linear(PowerLaw):
         check_positive("the stiffness of a contact", self.stiffness, allow_strings=False)
 
     def parameters(self, name: str, shape_a: CollisionShape, shape_b: CollisionShape) -> dict[str, Any]:
-        """Return the stiffness as parameter.
-
-        Parameters
-        ----------
-        name : str
-            Name of the contact, for messages.
-        shape_a, shape_b : CollisionShape
-            Shapes in contact.
-
-        Returns
-        -------
-        dict of str to float
-            The parameter ``stiffness``.
-        """
+        """Return the stiffness as parameter."""
         return dict(stiffness=float(self.stiffness))

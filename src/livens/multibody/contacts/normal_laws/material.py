@@ -11,6 +11,7 @@ from livens.multibody.contacts.elliptic_integrals import elliptic_integrals
 from livens.validation import check_array, check_number, check_positive
 
 
+@explain_call_errors
 @dataclass(frozen=True)
 class ElasticMaterial:
     """Elastic material; steel by default.
@@ -68,6 +69,7 @@ def contact_ellipse(difference: float) -> ContactEllipse:
     return ContactEllipse(math.sqrt(square), 2 * K / math.pi * (math.pi / (2 * square * E)) ** (1 / 3))
 
 
+@explain_call_errors
 @explain_call_errors
 def hertz_stiffness(
     curvatures_a: Sequence[float],

@@ -29,75 +29,21 @@ class PowerLaw(NormalLaw):
     exponent: float
 
     def energy(self, depth: ScalarLike, k: ParameterNamespace) -> Any:
-        """Return the energy ``stiffness depth^(exponent + 1)/(exponent + 1)``.
-
-        Parameters
-        ----------
-        depth : expression
-            Penetration depth in m.
-        k : Namespace
-            Parameters of the law.
-
-        Returns
-        -------
-        expression
-            Energy in J.
-        """
+        """Return the energy ``stiffness depth^(exponent + 1)/(exponent + 1)``."""
         return power_energy(k.stiffness, depth, self.exponent)
 
     def force(self, depth: Any, k: ParameterNamespace) -> Any:
-        """Return the normal force ``stiffness depth^exponent``.
-
-        Parameters
-        ----------
-        depth : expression
-            Penetration depth in m.
-        k : Namespace
-            Parameters of the law.
-
-        Returns
-        -------
-        expression
-            Force in N.
-        """
+        """Return the normal force ``stiffness depth^exponent``."""
         return power_force(k.stiffness, depth, self.exponent)
 
     def tangent_stiffness(self, depth: Any, k: ParameterNamespace) -> Any:
-        """Return the tangent stiffness ``exponent stiffness depth^(exponent - 1)``.
-
-        Parameters
-        ----------
-        depth : expression
-            Penetration depth in m.
-        k : Namespace
-            Parameters of the law.
-
-        Returns
-        -------
-        expression
-            Stiffness in N/m.
-        """
+        """Return the tangent stiffness ``exponent stiffness depth^(exponent - 1)``."""
         return k.stiffness if self.exponent == 1 else self.exponent * k.stiffness * depth ** (self.exponent - 1)
 
     def collision_frequency(
         self, values: Mapping[str, FloatArray] | Mapping[str, float], mass: float, speed: float
     ) -> float:
-        """Return the angular frequency omega such that a collision lasts ``pi/omega``.
-
-        Parameters
-        ----------
-        values : mapping of str to float
-            Parameters of the law.
-        mass : float
-            Reduced mass in kg.
-        speed : float
-            Approach velocity in m/s.
-
-        Returns
-        -------
-        float
-            Angular frequency in rad/s.
-        """
+        """Return the angular frequency omega such that a collision lasts ``pi/omega``."""
         return math.pi / self.collision_duration(float(values["stiffness"]), mass, speed)
 
     def collision_duration(self, stiffness: float, mass: float, speed: float) -> float:

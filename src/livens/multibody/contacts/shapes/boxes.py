@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.body_constraint import snap_to_axes
 from livens.multibody.contacts.geometry.box import BoxDistance
@@ -16,6 +16,7 @@ from livens.multibody.contacts.shapes.base import CollisionShape, solid_sizes
 from livens.validation import check_array, check_bool, check_nonnegative
 
 
+@explain_call_errors
 class Box(CollisionShape):
     """Box.
 
@@ -64,23 +65,11 @@ class Box(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: shortest edge.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: shortest edge."""
         return 2 * float(self.sizes["half"].min())
 
     def sample_spheres(self) -> list[tuple[np.ndarray, float]]:
-        """Return the sample spheres: spheres at the corners.
-
-        Returns
-        -------
-        list of tuple of (ndarray, float)
-            Body-fixed centres from the centre of mass, and radii, in m.
-        """
+        """Return the sample spheres: spheres at the corners."""
         inner_half = self.sizes["half"] - self.rounding
         corners = itertools.product((-1.0, 1.0), repeat=len(inner_half))
         return [
@@ -89,18 +78,7 @@ class Box(CollisionShape):
         ]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: zero on a face.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: zero on a face."""
         if other.sample_spheres() and not isinstance(other, Box):
             return 0.0, 0.0  # a face
         return super().curvatures(other)

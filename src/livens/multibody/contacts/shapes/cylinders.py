@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body, parse_point
 from livens.multibody.body_constraint import snap_to_axes
 from livens.multibody.contacts.geometry.capsule import CapsuleDistance
@@ -21,6 +21,7 @@ from livens.validation import check_positive
 RELATIVE_BULGE = 1e-3
 
 
+@explain_call_errors
 class Capsule(CollisionShape):
     """Capsule: a cylinder with hemispherical ends.
 
@@ -61,13 +62,7 @@ class Capsule(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: radius.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: radius."""
         return float(self.sizes["radius"])
 
     @property
@@ -82,34 +77,18 @@ class Capsule(CollisionShape):
         return np.asarray(self.axes[:, -1])
 
     def sample_spheres(self) -> list[tuple[np.ndarray, float]]:
-        """Return the sample spheres: the two end spheres.
-
-        Returns
-        -------
-        list of tuple of (ndarray, float)
-            Body-fixed centres from the centre of mass, and radii, in m.
-        """
+        """Return the sample spheres: the two end spheres."""
         half, radius = self.sizes["half"], float(self.sizes["radius"])
         return [(snap_to_axes(self.local_position + sign * half * self.direction), radius) for sign in (-1.0, 1.0)]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: those of the cylinder, or of its ends.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: those of the cylinder, or of its ends."""
         axial_distance = abs(float(self.reference_axes[:, -1] @ (other.reference_position - self.reference_position)))
         rounded = isinstance(other, HalfSpace) or axial_distance > self.sizes["half"]
         return (1 / self.sizes["radius"], 1 / self.sizes["radius"] if rounded else 0.0)
 
 
+@explain_call_errors
 class Cylinder(CollisionShape):
     """Cylinder with flat ends, in contact with spheres, points and planes.
 
@@ -151,46 +130,23 @@ class Cylinder(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: smaller of radius and half length.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: smaller of radius and half length."""
         return float(min(self.sizes["radius"], self.sizes["half"]))
 
     def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Return the ellipsoids that touch a plane: flat ones at both ends, which replace the discs.
-
-        Returns
-        -------
-        list of tuple of (ndarray, ndarray, float)
-            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
-            surface from the ellipsoid, in m.
-        """
+        """Return the ellipsoids that touch a plane: flat ones at both ends, which replace the discs."""
         radius = float(self.sizes["radius"])
         half = np.array([radius, radius, RELATIVE_BULGE * radius])
         arm = (float(self.sizes["half"]) - half[2]) * self.axes[:, -1]
         return [(snap_to_axes(self.local_position + sign * arm), half, 0.0) for sign in (-1.0, 1.0)]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: those of the lateral surface, zero on the ends.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: those of the lateral surface, zero on the ends."""
         height = abs(float(self.reference_axes[:, -1] @ (other.reference_position - self.reference_position)))
         return (0.0, 0.0) if height > self.sizes["half"] else (1 / self.sizes["radius"], 0.0)
 
 
+@explain_call_errors
 class HollowCylinder(Cylinder):
     """Inside of a hollow cylinder without ends.
 
@@ -213,38 +169,14 @@ class HollowCylinder(Cylinder):
         super().__init__(body, radius, 1.0, at, axis)
 
     def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Return the ellipsoids that touch a plane: none.
-
-        Returns
-        -------
-        list of tuple of (ndarray, ndarray, float)
-            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
-            surface from the ellipsoid, in m.
-        """
+        """Return the ellipsoids that touch a plane: none."""
         return []
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: radius.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: radius."""
         return float(self.sizes["radius"])
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: concave.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: concave."""
         return -1 / self.sizes["radius"], 0.0

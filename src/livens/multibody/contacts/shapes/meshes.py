@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.body_constraint import snap_to_axes
 from livens.multibody.contacts.geometry.polyhedron import PolyhedronDistance
@@ -18,6 +18,7 @@ from livens.validation import check_array, check_nonnegative
 MAX_HULL_VERTICES = 200
 
 
+@explain_call_errors
 class PointCloud(CollisionShape):
     """Point cloud of a body, such as the vertices of a mesh.
 
@@ -43,54 +44,26 @@ class PointCloud(CollisionShape):
 
     @property
     def bounding_radius(self) -> float:
-        """Bounding radius: largest distance of a point from the origin.
-
-        Returns
-        -------
-        float
-            Radius in m.
-        """
+        """Bounding radius: largest distance of a point from the origin."""
         return self.radius + max(
             float(np.linalg.norm(local_position - self.local_position)) for local_position in self.local_positions
         )
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: radius, or a tenth of the extent of the points.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: radius, or a tenth of the extent of the points."""
         return self.radius or max(float(np.ptp(np.array(self.local_positions), axis=0).max()) / 10, 1e-9)
 
     def sample_spheres(self) -> list[tuple[np.ndarray, float]]:
-        """Return the sample spheres: the points.
-
-        Returns
-        -------
-        list of tuple of (ndarray, float)
-            Body-fixed centres from the centre of mass, and radii, in m.
-        """
+        """Return the sample spheres: the points."""
         return [(local_position, self.radius) for local_position in self.local_positions]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: those of the spheres.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: those of the spheres."""
         return (1 / self.radius,) * 2 if self.radius else super().curvatures(other)
 
 
+@explain_call_errors
 class ConvexMesh(PointCloud):
     """Convex hull of points, such as the vertices of a mesh.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body, frame_from_z, parse_direction
 from livens.multibody.contacts.geometry.half_space import HalfSpaceDistance
 from livens.multibody.contacts.geometry.height_field import HeightFieldDistance
@@ -15,6 +15,7 @@ from livens.multibody.contacts.shapes.base import CollisionShape, axes_with_last
 from livens.types import ArrayLike, ModelFunction
 
 
+@explain_call_errors
 class HalfSpace(CollisionShape):
     """Half-space below a plane.
 
@@ -40,42 +41,20 @@ class HalfSpace(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: infinite.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: infinite."""
         return np.inf
 
     @property
     def bounding_radius(self) -> float:
-        """Bounding radius: infinite.
-
-        Returns
-        -------
-        float
-            Radius in m.
-        """
+        """Bounding radius: infinite."""
         return np.inf
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: zero.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: zero."""
         return 0.0, 0.0
 
 
+@explain_call_errors
 class HeightField(CollisionShape):
     """Height field: the region below a height over a plane.
 
@@ -110,22 +89,10 @@ class HeightField(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: infinite.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: infinite."""
         return np.inf
 
     @property
     def bounding_radius(self) -> float:
-        """Bounding radius: infinite.
-
-        Returns
-        -------
-        float
-            Radius in m.
-        """
+        """Bounding radius: infinite."""
         return np.inf

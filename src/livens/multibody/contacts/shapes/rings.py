@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from livens.errors import explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.contacts.geometry.torus import TorusDistance
 from livens.multibody.contacts.shapes.base import CollisionShape, axes_about, solid_sizes
@@ -16,6 +17,7 @@ from livens.validation import check_positive
 RELATIVE_BULGE = 1e-3
 
 
+@explain_call_errors
 class Torus(CollisionShape):
     """Torus, in contact from outside with spheres, points and planes.
 
@@ -61,24 +63,11 @@ class Torus(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: radius of the tube.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: radius of the tube."""
         return float(self.sizes["tube"])
 
     def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Return the ellipsoids that touch a plane: a flat one with the radius of the tube around it.
-
-        Returns
-        -------
-        list of tuple of (ndarray, ndarray, float)
-            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
-            surface from the ellipsoid, in m.
-        """
+        """Return the ellipsoids that touch a plane: a flat one with the radius of the tube around it."""
         ring = float(self.sizes["ring"])
         half = np.array([ring, ring, RELATIVE_BULGE * ring])
         return [(self.local_position, half, float(self.sizes["tube"]))] if self._sign > 0 else []
@@ -88,16 +77,6 @@ class Torus(CollisionShape):
 
         The second is ``cos(alpha)/(major_radius + minor_radius cos(alpha))`` at the angle alpha of the other shape from
         the plane of the ring.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
         """
         ring, tube = self.sizes["ring"], self.sizes["tube"]
         x, y, z = self.reference_axes.T @ (other.reference_position - self.reference_position)
@@ -107,6 +86,7 @@ class Torus(CollisionShape):
         return self._sign / tube, self._sign * cosine / (ring + tube * cosine)
 
 
+@explain_call_errors
 class Groove(Torus):
     """Groove of a raceway: the inside of the tube of a torus, for inner and outer races of ball bearings.
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from livens.errors import InputError
+from livens.errors import InputError, explain_call_errors
 from livens.multibody.body import Body
 from livens.multibody.contacts.geometry.ellipsoid import EllipsoidDistance
 from livens.multibody.contacts.geometry.sphere import SphereDistance
@@ -16,6 +16,7 @@ from livens.types import ArrayLike
 from livens.validation import check_array, check_positive
 
 
+@explain_call_errors
 class Sphere(CollisionShape):
     """Sphere; a disc in the plane.
 
@@ -38,41 +39,19 @@ class Sphere(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: radius.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: radius."""
         return float(self.sizes["radius"])
 
     def sample_spheres(self) -> list[tuple[np.ndarray, float]]:
-        """Return the sample spheres: the sphere.
-
-        Returns
-        -------
-        list of tuple of (ndarray, float)
-            Body-fixed centres from the centre of mass, and radii, in m.
-        """
+        """Return the sample spheres: the sphere."""
         return [(self.local_position, float(self.sizes["radius"]))]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: those of the sphere.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: those of the sphere."""
         return (1 / self.sizes["radius"],) * 2
 
 
+@explain_call_errors
 class HollowSphere(Sphere):
     """Inside of a hollow sphere.
 
@@ -90,31 +69,15 @@ class HollowSphere(Sphere):
     surface = SphereDistance(is_hollow=True)
 
     def sample_spheres(self) -> list[tuple[np.ndarray, float]]:
-        """Return the sample spheres: none.
-
-        Returns
-        -------
-        list of tuple of (ndarray, float)
-            Body-fixed centres from the centre of mass, and radii, in m.
-        """
+        """Return the sample spheres: none."""
         return []
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: concave.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: concave."""
         return (-1 / self.sizes["radius"],) * 2
 
 
+@explain_call_errors
 class Ellipsoid(CollisionShape):
     """Ellipsoid, in contact with planes, spheres and points.
 
@@ -145,50 +108,20 @@ class Ellipsoid(CollisionShape):
 
     @property
     def characteristic_size(self) -> float:
-        """Characteristic size: shortest semi-axis.
-
-        Returns
-        -------
-        float
-            Size in m.
-        """
+        """Characteristic size: shortest semi-axis."""
         return float(self.sizes["half"].min())
 
     @property
     def bounding_radius(self) -> float:
-        """Bounding radius: longest semi-axis.
-
-        Returns
-        -------
-        float
-            Radius in m.
-        """
+        """Bounding radius: longest semi-axis."""
         return float(self.sizes["half"].max())
 
     def support_ellipsoids(self) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Return the ellipsoids that touch a plane: the ellipsoid.
-
-        Returns
-        -------
-        list of tuple of (ndarray, ndarray, float)
-            Body-fixed centres from the centre of mass, semi-axes along the axes of the shape, and distances of the
-            surface from the ellipsoid, in m.
-        """
+        """Return the ellipsoids that touch a plane: the ellipsoid."""
         return [(self.local_position, self.sizes["half"], 0.0)]
 
     def curvatures(self, other: CollisionShape) -> Sequence[float]:
-        """Return the principal curvatures at the contact: those at the vertex closest to the normal.
-
-        Parameters
-        ----------
-        other : CollisionShape
-            Other shape.
-
-        Returns
-        -------
-        sequence of float
-            Curvatures in the two principal planes in 1/m; negative for concave surfaces.
-        """
+        """Return the principal curvatures at the contact: those at the vertex closest to the normal."""
         is_plane = isinstance(other, HalfSpace)
         normal = other.reference_axes[:, -1] if is_plane else other.reference_position - self.reference_position
         i = int(np.argmax(np.abs(self.reference_axes.T @ normal)))
