@@ -9,6 +9,7 @@ from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization import dense
 from livens.models.initialization.dense import _fast_path
 from livens.models.initialization.dense import dependent_rows as dependent_constraints
+from livens.models.initialization.redundancy import OFFSET, dependent_off_singularity
 from livens.models.linalg import SOLVED_RTOL, dependent_rows, null_space_qr
 
 
@@ -188,3 +189,19 @@ def test_a_violation_is_relative_to_the_terms_of_its_constraint():
     G, far, rest = np.array([[1.0, -1.0]]), np.array([1e8, 1e8 + 1e-3]), np.zeros(2)
     dense.check_consistent(system, None, np.array([-1e-3]), np.zeros(1), G, far, rest)
     dense.check_consistent(system, None, np.zeros(1), np.array([-1e-3]), G, rest, far)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_redundancy_is_judged_at_an_offset_relative_to_the_coordinates(size):
+    """The first position besides the initial one is off by OFFSET times the largest coordinate, in the max norm."""
+    system, q, offsets = lv.System("x y", kinetic=lambda v: v @ v / 2), np.array([size, -3 * size]), []
+
+    def project(position):
+        offsets.append(position - q)
+        return position
+
+    found = dependent_off_singularity(
+        system, q, np.array([0.0, 7.0]), lambda u: u, project, lambda position: (0,) if position is q else ()
+    )
+    assert found == () and len(offsets) == 1
+    assert offsets[0] == pytest.approx([0.0, OFFSET * (1 + 3 * size)], rel=1e-9)
