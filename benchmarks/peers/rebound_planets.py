@@ -11,7 +11,7 @@ def whfast(problem: Any, t_end: float, count: float) -> np.ndarray:
     """Return the final positions after `count` steps."""
     import rebound
 
-    system = problem.system
+    system = problem.model
     G, masses = system.gravity(system.parameter_vector())
     q, v = (np.reshape(part, (-1, 3)) for part in (problem.q0, problem.v0))
     simulation = rebound.Simulation()

@@ -57,5 +57,5 @@ def spin_chain(N: int = 12, exchange: float = 1.0, anisotropy: float = 0.5) -> P
         visual=functools.partial(_visual, N),
     )
     return Problem(
-        "spin-chain", model, None, None, "spherical-midpoint", 0.05, 20.0, initial_values={"x0": spins.ravel()}
+        "spin-chain", model, None, None, "spherical-midpoint", 0.02, 20.0, initial_values={"x0": spins.ravel()}
     )

@@ -214,5 +214,7 @@ def _point_force_function(
     if f is not None and f.coefficient:
         friction = -friction_force(elastic, slip_v, k.friction, k.smooth)
     # forces on the second body of the contact point; those on the first have the opposite sign
-    outputs = [-normal_magnitude * normal, friction, -gap, slip_v, normal_magnitude, point]
+    _, gradient = geometry.gap_gradient(a, b, Q, k)  # longer or shorter than the normal where the gap is no distance
+    magnitude = normal_magnitude * m.dot(gradient, normal)
+    outputs = [-normal_magnitude * gradient, friction, -gap, slip_v, magnitude, point]
     return ca.Function("contact", [q, v, ca.vertcat(*symbols)], [ca.densify(m.to_casadi(m.array(x))) for x in outputs])

@@ -47,6 +47,18 @@ class PairGeometry:
     def gap_at(self, a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace) -> ScalarLike:
         return self.gap(m.array(list(self.invariants(a, b, q, k))), k)
 
+    def gap_gradient(
+        self, a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace
+    ) -> tuple[ScalarLike, Vector]:
+        """Return the gap and its gradient by the position of a; q must be symbols.
+
+        The gradient is the unit normal where the gap is a distance.
+        """
+        d, gap = a.dimension, self.gap_at(a, b, q, k)
+        n = len(a.names)
+        moving_position, sign = (q[n : n + d], -1) if isinstance(a, GroundParametrisation) else (q[:d], 1)
+        return gap, m.from_casadi(ca.densify(sign * ca.gradient(m.to_casadi(gap), m.to_casadi(moving_position))))
+
     def contact_frame(
         self, a: Parametrisation, b: Parametrisation, q: Vector, k: ParameterNamespace
     ) -> tuple[ScalarLike, Vector, Vector]:
@@ -54,10 +66,7 @@ class PairGeometry:
 
         The normal is the normalised gradient of the gap by the position of a: q must be symbols.
         """
-        d, gap = a.dimension, self.gap_at(a, b, q, k)
-        n = len(a.names)
-        moving_position, sign = (q[n : n + d], -1) if isinstance(a, GroundParametrisation) else (q[:d], 1)
-        gradient = m.from_casadi(ca.densify(sign * ca.gradient(m.to_casadi(gap), m.to_casadi(moving_position))))
+        gap, gradient = self.gap_gradient(a, b, q, k)
         normal = gradient / m.sqrt(m.dot(gradient, gradient) + SQRT_EPS)
         return gap, normal, self.witness_point(a, b, q, k, normal) - gap / 2 * normal
 
