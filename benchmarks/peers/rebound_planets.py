@@ -12,7 +12,7 @@ def whfast(problem: Any, t_end: float, count: float) -> np.ndarray:
     import rebound
 
     system = problem.model
-    G, masses = system.gravity(system.parameter_vector())
+    G, masses = system.gravity_parameters(system.parameter_vector())
     q, v = (np.reshape(part, (-1, 3)) for part in (problem.q0, problem.v0))
     simulation = rebound.Simulation()
     simulation.G = float(G)
