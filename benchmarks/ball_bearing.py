@@ -73,7 +73,7 @@ class BallBearing:
 
 def _codes(problem: Any, times: np.ndarray) -> dict[str, Callable[[float], np.ndarray]]:
     """Return codes that map a relative tolerance to the states at the given times, with the same forces as livens."""
-    system = problem.system
+    system = problem.model
     q, u, t, rate = equations_of_motion(system)
     x = ca.vertcat(q, u)
     q0, v0 = ca.DM(problem.q0), ca.DM(problem.v0)
@@ -118,7 +118,7 @@ def _native(function: ca.Function) -> Callable[[float, np.ndarray], np.ndarray]:
 
 def _forces(problem: Any, states: np.ndarray) -> np.ndarray:
     """Return the contact force between the first ball and the outer race."""
-    system = problem.system
+    system = problem.model
     q, u = ca.SX.sym("q", system.n), ca.SX.sym("u", states.shape[1] - system.n)
     k = ca.SX(ca.DM(system.parameter_vector()))
     normal = system.quantities["ball1-outer.normal_force"].expression(
