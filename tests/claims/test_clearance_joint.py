@@ -1,11 +1,13 @@
-"""A slider-crank whose slider pin has clearance, with the dimensions of Flores, Ambrosio, Claro and Lankarani (2006).
+"""Slider-cranks with a clearance joint: a pin in a hole with compliant contact, a slider in a guide with rigid contact.
 
-Mechanism and Machine Theory 41, 247-261: crank 0.05 m at 5000 rpm, rod 0.12 m, bearing radius 10 mm, steel. The pin is
-a disc in a hole with the law of Hertz and the dissipation of Hunt and Crossley.
+Pin in a hole: dimensions of Flores, Ambrosio, Claro and Lankarani (2006), Mechanism and Machine Theory 41, 247-261,
+with crank 0.05 m at 5000 rpm, rod 0.12 m, bearing radius 10 mm, steel, the law of Hertz and the dissipation of Hunt and
+Crossley. The publication shows forces as curves only. The peak asserted here is that of an independent code of the same
+equations, in the angle of the rod and the position of the slider, with DOP853 at 1e-12.
 
-The publication shows forces as curves only; no published number of the peak was found, in it or in works that cite it.
-The peak asserted here is that of an independent code of the same equations, in the angle of the rod and the position of
-the slider, with DOP853 at 1e-12.
+Slider in a guide: translational clearance joint of Flores, Leine and Glocker (2010), Multibody System Dynamics 23,
+165-190, with rigid impacts. The published impulses are those of the reference file that Siconos distributes with its
+example of this mechanism (examples/Mechanics/SliderCrank/SliderCrankMoreauJeanCombinedProjectionOSI.ref).
 """
 
 import functools
@@ -101,3 +103,124 @@ def test_peak_force_and_motion_of_a_revolution():
     assert run["slider.position"][-1, 0] == pytest.approx(end[1], abs=2e-6)
     assert run.summary.max_energy_drift < 1e-11
     assert np.diff(run.dissipated_energy).min() >= -1e-12
+
+
+CRANK_LENGTH, ROD_LENGTH, HALF_HEIGHT, GUIDE_CLEARANCE, G = 0.153, 0.306, 0.025, 0.001, 9.81
+LINK_MASS, GUIDED_MASS, CRANK_INERTIA, LINK_INERTIA = 0.038, 0.076, 7.4e-5, 5.9e-4
+CRANK_RATE, LINK_RATE, RESTITUTION, FRICTION = 150.0, -75.0, 0.4, 0.01
+#: Ends of the steps of 1e-4 s with the first three impacts, and impulses of both edges of the slider, in N s.
+PUBLISHED_IMPACTS = {
+    0.0028: 5.634395774558617e-02 + 5.578332135010778e-02,
+    0.0059: 1.654623147297900e-02 + 1.638159235384490e-02,
+    0.0079: 5.604513609714148e-03 + 5.548747305139802e-03,
+}
+
+
+def guided_slider_crank():
+    """The slider does not turn in the published motion (below 1e-16 rad): each face has one contact, at its centre."""
+    mb = lv.Multibody(planar=True, gravity=[0, -G])
+    pin, end = CRANK_LENGTH, CRANK_LENGTH + ROD_LENGTH
+    crank = mb.body("crank", mass=LINK_MASS, inertia=CRANK_INERTIA, position=[pin / 2, 0])
+    rod = mb.body("rod", mass=LINK_MASS, inertia=LINK_INERTIA, position=[(pin + end) / 2, 0])
+    # an inertia that keeps the slider from turning: less than 1e-6 rad in this time
+    slider = mb.body("slider", mass=GUIDED_MASS, inertia=1.0, position=[end, 0])
+    mb.revolute("axle", mb.ground, crank, at=[0, 0])
+    mb.revolute("crank pin", crank, rod, at=[pin, 0])
+    mb.revolute("slider pin", rod, slider, at=[end, 0])
+    for name, side in (("upper", 1.0), ("lower", -1.0)):
+        face = contacts.PointCloud(slider, [[end, side * HALF_HEIGHT]])
+        surface = contacts.HalfSpace(mb.ground, normal=[0, -side], at=[0, side * (HALF_HEIGHT + GUIDE_CLEARANCE)])
+        mb.rigid_contact(face, surface, restitution=RESTITUTION, friction=FRICTION, name=name)
+    pin_speed = CRANK_RATE * CRANK_LENGTH
+    mb.initial(crank, omega=CRANK_RATE, velocity=[0, pin_speed / 2])
+    mb.initial(rod, omega=LINK_RATE, velocity=[0, pin_speed + LINK_RATE * ROD_LENGTH / 2])
+    return mb
+
+
+def reduced_mass(q):
+    """Mass matrix for the angles of crank and rod."""
+    coupling = (LINK_MASS / 2 + GUIDED_MASS) * CRANK_LENGTH * ROD_LENGTH * np.cos(q[1] - q[0])
+    first = CRANK_INERTIA + (LINK_MASS / 4 + LINK_MASS + GUIDED_MASS) * CRANK_LENGTH**2
+    return np.array([[first, coupling], [coupling, LINK_INERTIA + (LINK_MASS / 4 + GUIDED_MASS) * ROD_LENGTH**2]])
+
+
+def reduced_force(q, v):
+    """Weights and velocity-dependent terms for the angles of crank and rod."""
+    coupling = (LINK_MASS / 2 + GUIDED_MASS) * CRANK_LENGTH * ROD_LENGTH * np.sin(q[0] - q[1])
+    weight = G * np.array([(1.5 * LINK_MASS + GUIDED_MASS) * CRANK_LENGTH, (LINK_MASS / 2 + GUIDED_MASS) * ROD_LENGTH])
+    return -np.array([coupling * v[1] ** 2, -coupling * v[0] ** 2]) - weight * np.cos(q)
+
+
+def guide_jacobians(q):
+    """Gradients of the upper gap and of the slip in the angles of crank and rod."""
+    lengths = np.array([CRANK_LENGTH, ROD_LENGTH])
+    return -lengths * np.cos(q), -lengths * np.sin(q)
+
+
+def impulse_directions(q, slip):
+    """Generalised impulse of a unit normal impulse with Coulomb friction."""
+    normal, tangent = guide_jacobians(q)
+    return normal - FRICTION * np.sign(slip) * tangent
+
+
+def time_stepping(h, t_end):
+    """Moreau-Jean time stepping with projection: times and impulses of the impacts.
+
+    One Newton iteration per step of the theta method with theta = 1/2, and the mass matrix at the predicted angles.
+    """
+    q, v, impacts = np.zeros(2), np.array([CRANK_RATE, LINK_RATE]), []
+    lengths = np.array([CRANK_LENGTH, ROD_LENGTH])
+    for n in range(round(t_end / h)):
+        predicted = q + h * v
+        difference, columns = 1e-5, []
+        for axis in np.eye(2):
+            above = reduced_force(predicted + h * difference * axis / 2, v + difference * axis)
+            below = reduced_force(predicted - h * difference * axis / 2, v - difference * axis)
+            columns.append(reduced_mass(predicted) @ axis - h / 2 * (above - below) / (2 * difference))
+        response = np.linalg.inv(np.column_stack(columns))
+        u = v + response @ (h / 2 * (reduced_force(predicted, v) + reduced_force(q, v)))
+        end = q + h * (v + u) / 2
+        if lengths @ np.sin(end) > GUIDE_CLEARANCE:
+            normal, tangent = guide_jacobians(end)
+            direction = impulse_directions(end, tangent @ u)
+            before = guide_jacobians(q)[0] @ v
+            impulse = (-RESTITUTION * before - normal @ u) / (normal @ response @ direction)
+            u = u + response @ direction * impulse
+            end = q + h * (v + u) / 2
+            for _ in range(5):
+                normal = guide_jacobians(end)[0]
+                step = response @ normal / (normal @ response @ normal)
+                end = end - step * (GUIDE_CLEARANCE - lengths @ np.sin(end))
+            impacts.append(((n + 1) * h, impulse))
+        q, v = end, u
+    return np.array(impacts)
+
+
+def test_published_impulses_of_a_slider_with_clearance():
+    """The steps of the published data, their limit for small steps, and the events of the mechanism."""
+    published = np.array(list(PUBLISHED_IMPACTS.items()))
+    steps = time_stepping(1e-4, 0.008)
+    np.testing.assert_allclose(steps[:, 0], published[:, 0], rtol=1e-12)  # in the same steps
+    np.testing.assert_allclose(steps[:, 1], published[:, 1], rtol=4e-3)
+
+    run = guided_slider_crank().simulate(t_end=0.008, h=1e-5)
+    impacts = []
+    for event in run.events:
+        assert event.name == "upper"
+        i = int(np.searchsorted(run.t, event.t))  # the states before and after the impact
+        q = np.array([run["axle.angle"][i], run["axle.angle"][i] + run["crank pin.angle"][i]]).ravel()
+        jump = np.array([(run[f"{body}.omega"][i + 1] - run[f"{body}.omega"][i]).item() for body in ("crank", "rod")])
+        direction = impulse_directions(q, run["slider.velocity"][i, 0])
+        momentum = reduced_mass(q) @ jump
+        impulse = direction @ momentum / (direction @ direction)
+        assert momentum == pytest.approx(direction * impulse, rel=1e-5)
+        assert run["slider.velocity"][i + 1, 1] == pytest.approx(-RESTITUTION * run["slider.velocity"][i, 1], rel=1e-9)
+        impacts.append((event.t, impulse))
+    impacts = np.array(impacts)
+    limit = time_stepping(1e-6, 0.008)
+    np.testing.assert_allclose(impacts[:, 0], limit[:, 0], atol=3e-6)
+    np.testing.assert_allclose(impacts[:, 1], limit[:, 1], rtol=2e-3)
+    # the published steps have an error of order 1: 1.1 % of the peak
+    assert impacts[:, 1].max() == pytest.approx(max(PUBLISHED_IMPACTS.values()), rel=0.012)
+    np.testing.assert_allclose(impacts[:, 1], published[:, 1], rtol=0.02)
+    assert run.summary.max_energy_drift < 1e-12
