@@ -24,7 +24,7 @@ _MILLION, _LONG = 1_000_000, 1_000_000
 class LargeEnsembles:
     """Ensembles with speeds and gravity varied by 20 %, with reductions instead of stored rows."""
 
-    name = "crowds"
+    name = "large ensembles"
 
     def __init__(self) -> None:
         self._linkage, self._pendulum = Minimum(), Minimum()

@@ -250,7 +250,7 @@ def contact() -> Figure:
 
 
 @picture
-def landing() -> Figure:
+def rigid_impact() -> Figure:
     run = names_of("howto/rigid-impacts.md")["run"]
     figure, (height, velocity, force) = panels(3)
     height.plot(run.t, run["marble.position"][:, 2] - 0.1)

@@ -36,7 +36,7 @@ def colliding(kind, friction=0.0, damping=0.0, law="linear"):
         b = mb.rod("b", a=[0, -0.5, 0.1], b=[0.1, 0.5, 0], mass=2.0, radius=0.1)
         c = mb.rod("c", a=[-0.6, -0.1, -0.4], b=[-0.5, 0.2, 0.5], mass=1.0, radius=0.12)
         shape, target = c, b
-    mb.contact(shape, target, law=law, stiffness=2e4, dissipation=damping, friction=friction, name="blow")
+    mb.contact(shape, target, law=law, stiffness=2e4, dissipation=damping, friction=friction, name="impact")
     first = mb.bodies["c" if kind == "capsules" else "a"]
     mb.initial(first, velocity=[3.0, 0.2, -0.4], omega=[4.0, -7.0, 5.0])
     mb.initial(b, velocity=[-0.5, 0.1, 0.2], omega=[-2.0, 3.0, 6.0])
@@ -62,7 +62,7 @@ LOSSY = dict(
 )
 def test_isolated_pairs_keep_momenta_and_the_balance_of_energy(kind, losses):
     run = colliding(kind, **losses).simulate(t_end=0.4, h=1e-3)
-    assert run["blow.normal_force"].max() > 50 and run["blow.normal_force"][-1] == 0  # they have met, and parted
+    assert run["impact.normal_force"].max() > 50 and run["impact.normal_force"][-1] == 0  # they have met, and parted
     for momentum in ("linear_momentum", "angular_momentum"):
         values = run.observe(momentum)
         assert np.abs(values - values[0]).max() < 1e-12  # of sizes between 0.3 and 2.5
@@ -71,10 +71,10 @@ def test_isolated_pairs_keep_momenta_and_the_balance_of_energy(kind, losses):
     if losses:
         assert np.diff(lost).min() >= 0 and lost[-1] > 0.02
         accounts = run.observe("dissipated_energy", by="element")
-        assert set(accounts) == {f"blow {word}" for word in ("damping", "sliding", "pivoting", "rolling")}
+        assert set(accounts) == {f"impact {word}" for word in ("damping", "sliding", "pivoting", "rolling")}
         assert all(np.diff(account).min() >= -1e-15 and account[-1] > 0 for account in accounts.values())
         assert np.abs(sum(accounts.values()) - lost).max() < 1e-13
-        stored = run.observe("potential_energy", by="element")["blow"]
+        stored = run.observe("potential_energy", by="element")["impact"]
         kinetic = run.observe("kinetic_energy")
         assert np.abs(kinetic + stored + lost - kinetic[0]).max() < 1e-12 * kinetic[0]
 
@@ -234,7 +234,7 @@ def test_it_does_not_matter_which_body_comes_first():
 
 
 def test_a_spinning_ball_bounces_off_by_coulomb():
-    """As long as it slides all the time, the blow along the floor is friction times that against it."""
+    """As long as it slides all the time, the impact along the floor is friction times that against it."""
     mb = lv.Multibody()
     ball = mb.sphere("ball", at=[0, 0, 0.101], radius=0.1, mass=1.0)
     mb.contact(ball, mb.ground, stiffness=1e6, dissipation=0.3, friction=contacts.Friction(0.2, slip_tolerance=1e-4))
@@ -242,12 +242,12 @@ def test_a_spinning_ball_bounces_off_by_coulomb():
     run = mb.simulate(t_end=0.01, h=2e-5)
     up = run["ball.velocity"][-1, 2] + 1.0
     assert run["ball.velocity"][-1, 0] == pytest.approx(-0.2 * up, rel=2e-3)
-    # the blow acts in the middle of the overlap, half a millimetre off the surface of the ball
+    # the impact acts in the middle of the overlap, half a millimetre off the surface of the ball
     assert run["ball.omega"][-1, 1] + 50 == pytest.approx(0.2 * up * 0.1 / (0.4 * 0.1**2), rel=6e-3)
 
 
 def test_second_order_through_a_blow():
-    """The velocity after an oblique blow with sliding, against a fine solution; Hertz' law sets in smoothly."""
+    """The velocity after an oblique impact with sliding, against a fine solution; Hertz' law sets in smoothly."""
     steps = (4e-4, 2e-4, 1e-4, 5e-5)
     mb = colliding("spheres", friction=contacts.Friction(0.4, slip_tolerance=0.5), law="hertz")
     fine = mb.simulate(t_end=0.15, h=6.25e-6, every=24000).v[-1]

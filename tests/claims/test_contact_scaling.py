@@ -43,7 +43,7 @@ def test_as_many_steps_where_they_are_needed(given):
     sizes = np.diff(run.t)
     assert sizes.max() == pytest.approx(0.02 / np.sqrt(SOFT), rel=1e-6)  # in free flight
     depth = run["floor.depth"].max()
-    hardest = 1.5 * 1e8 * np.sqrt(depth)  # the slope of Hertz' law where the blow is deepest, over a mass of 1 kg
+    hardest = 1.5 * 1e8 * np.sqrt(depth)  # the slope of Hertz' law where penetration is deepest, over a mass of 1 kg
     assert sizes[:-1].min() == pytest.approx(0.02 / np.sqrt(hardest + SOFT), rel=0.15)
     assert run.t[-1] == pytest.approx(0.25, abs=1e-12)
 
@@ -70,8 +70,10 @@ def dropped():
 
 @pytest.mark.parametrize(("unit", "smooth"), [(0.1, 1e-5), (0.05, 1e-5), (0.05, 1e-9), (0.02, 1e-5), (0.02, 1e-4)])
 def test_no_step_jumps_into_a_contact(unit, smooth):
-    """In a flight a step is as long as ten times the depth of a blow: the contact is seen before it is met, however
-    short the length is that is asked for. Errors of some sixty blows fall with the unit."""
+    """In flight, a step is as long as ten times the penetration depth: contacts are seen before they close.
+
+    This holds for every length. Errors of some sixty impacts fall with the unit.
+    """
     mb = dropped()
     run = mb.simulate(
         t_end=40.0, h=unit, scheme=SCHEME, scaling=scaling.stiffness(SOFT, smoothing_length=smooth), every=7
@@ -94,7 +96,7 @@ def test_a_stone_bounces_for_a_thousand_seconds():
 
 
 def test_joints_and_penalties_stay_where_they_are():
-    """A pendulum that hits a wall: an exact joint, steps that follow the blow."""
+    """A pendulum that hits a wall: an exact joint, steps that follow the impact."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     bob = mb.sphere("bob", at=[0.5, 0, 0], radius=0.05, mass=1.0)
     mb.revolute("hinge", mb.ground, bob, at=[0, 0, 0], axis="y")

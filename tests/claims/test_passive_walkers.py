@@ -260,7 +260,7 @@ def feet_of(run):
 def test_the_compass_gait_of_another_project_walks_as_in_mujoco(tmp_path):
     """Ten seconds and twelve steps down the slope: each standing foot is where MuJoCo has it within the compliance.
 
-    At a landing a foot of MuJoCo sinks by its velocity divided by the damping rate, 0.07 mm. It lands later on a leg
+    At touchdown a foot of MuJoCo sinks by its velocity divided by the damping rate, 0.07 mm. It lands later on a leg
     that is inclined by 0.286, and thus further on by the depth divided by the tangent of this angle.
     """
     file, rate = robot_file(tmp_path), 1e4
@@ -276,7 +276,7 @@ def test_the_compass_gait_of_another_project_walks_as_in_mujoco(tmp_path):
     expected = feet_in_mujoco(file, CYCLE, times, rate)
     stands = np.abs(height[at]) < 1e-9
     assert (stands.sum(axis=1) == 1).mean() > 0.95
-    sink = 0.73 / rate  # normal velocity of the landings
+    sink = 0.73 / rate  # normal velocity at touchdown
     shift = sink / np.tan(CYCLE[0] + SLOPE)
     landings = np.searchsorted(strikes, times)
     error = np.linalg.norm(feet[at] - expected, axis=2)

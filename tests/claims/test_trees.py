@@ -365,7 +365,7 @@ def test_contact_with_the_ground():
     assert force.max() > 50.0
 
 
-def landing_feet():
+def feet_at_impact():
     """Return a box in the plane with two legs, whose stiff feet land."""
     mb = lv.Multibody(gravity=[0, -9.81], planar=True)
     base = mb.box("base", at=[0, 0.5], size=[0.4, 0.1], mass=3.0)
@@ -378,9 +378,9 @@ def landing_feet():
     return mb
 
 
-def test_steps_of_landing_feet_fall_back():
+def test_steps_of_feet_at_impact_fall_back():
     """Steps that the tree does not solve are taken in absolute unknowns."""
-    mb = landing_feet()
+    mb = feet_at_impact()
     runs = [mb.simulate(t_end=0.12, h=2e-3, tier=tier) for tier in ("tree", "assembled")]
     assert runs[0].statistics.reference_steps > 0 and runs[0].summary.max_energy_drift < 1e-11
     assert np.abs(runs[0].q - runs[1].q).max() < 1e-10

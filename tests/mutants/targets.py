@@ -243,7 +243,7 @@ TARGETS = (
         5,
         (
             "unit/run/test_events.py",
-            "unit/run/test_landing.py",
+            "unit/run/test_persistent_contact.py",
             "unit/run/test_dense.py",
             "robustness/test_arguments.py",
             "robustness/test_resume.py",
@@ -255,13 +255,13 @@ TARGETS = (
         ("unit/analysis/test_verdicts.py", "robustness/test_not_a_number.py", "robustness/test_resume.py"),
     ),
     Target(("run/fast_path.py",), 2, ("unit/run/test_short.py", "robustness/test_not_a_number.py")),
-    Target(("run/contact/rigid_contact.py",), 5, ("unit/run/test_bounce.py", "unit/run/test_landing.py")),
+    Target(("run/contact/rigid_contact.py",), 5, ("unit/run/test_bounce.py", "unit/run/test_persistent_contact.py")),
     Target(
         ("run/contact/contact_dynamics.py", "run/contact/contact_equations.py"),
         6,
-        ("unit/run/test_landing.py", "unit/multibody/test_stops.py"),
+        ("unit/run/test_persistent_contact.py", "unit/multibody/test_stops.py"),
     ),
-    Target(("multibody/contacts/rigid_contact.py",), 4, ("unit/run/test_landing.py",)),
+    Target(("multibody/contacts/rigid_contact.py",), 4, ("unit/run/test_persistent_contact.py",)),
     # contacts and beams
     Target(
         ("multibody/contacts/pair_contact.py", "multibody/contacts/dissipation.py"),
@@ -339,7 +339,7 @@ TARGETS = (
     Target(
         ("engine/collision.py", "multibody/contacts/contact_group.py"),
         2,
-        ("unit/multibody/test_balls.py", "claims/test_balls_in_a_box.py", "claims/test_drawn_crowds.py"),
+        ("unit/multibody/test_balls.py", "claims/test_balls_in_a_box.py", "claims/test_group_shapes.py"),
     ),
     # many trajectories, and how they change with parameters
     Target(
@@ -378,7 +378,7 @@ TARGETS = (
     Target(
         ("run/events/actions.py",),
         4,
-        ("unit/run/test_events.py", "unit/run/test_landing.py", "robustness/test_arguments.py"),
+        ("unit/run/test_events.py", "unit/run/test_persistent_contact.py", "robustness/test_arguments.py"),
     ),
     Target(("models/initialization/velocity_projection.py",), 3, ("unit/run/test_events.py",)),
     Target(

@@ -29,7 +29,7 @@ def cradle_mechanism(balls: int = 5, raised: int = 1, angle: float = 0.6, gap: f
         hanging_balls.append(mb.sphere(f"ball{i + 1}", at=pivot + LENGTH * down, radius=RADIUS, mass=MASS))
         mb.distance(f"wire{i + 1}", pivot, hanging_balls[-1].centre)
     for i, (ball, next_ball) in enumerate(itertools.pairwise(hanging_balls)):
-        mb.contact(ball, next_ball, law=Hertz(STIFFNESS), name=f"blow{i + 1}")
+        mb.contact(ball, next_ball, law=Hertz(STIFFNESS), name=f"impact{i + 1}")
     return mb
 
 

@@ -21,7 +21,7 @@ def snooker_mechanism(speed: float = 1.0, spin: float = 1.0, offset: float = 0.0
     for ball in (white, red):
         cloth = Friction(friction, slip_tolerance=2e-3)
         mb.contact(ball, mb.ground, stiffness=CLOTH, dissipation=1.0, friction=cloth, name=f"{ball.name}-cloth")
-    mb.contact(white, red, law=Hertz(1e8), name="blow")
+    mb.contact(white, red, law=Hertz(1e8), name="impact")
     mb.initial(white, velocity=[speed, 0, 0], omega=[0, spin * speed / RADIUS, 0])
     return mb
 

@@ -14,7 +14,7 @@ from livens.expressions.state_layout import Layout
 from livens.models.state_switches import StateSwitches
 from livens.run.plan import Plan
 
-#: Largest number of switching functions that are located; crowds of contacts have more.
+#: Largest number of switching functions that are located; large contact groups have more.
 _MAX_SWITCHES = 64
 #: Width of a located switch in units in the last place of the time, and largest number of steps of its location.
 _WIDTH_ULPS, _MAX_ITERATIONS = 16, 60

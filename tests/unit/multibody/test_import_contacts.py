@@ -195,13 +195,13 @@ def test_the_ant_of_gymnasium_walks_as_in_mujoco():
     walked, expected = run["torso.position"], np.array(torso)
     way = expected[-1, 0]
     assert way > 1.0 and walked[-1, 0] == pytest.approx(way, rel=0.03)
-    # slip and the landings of feet on other compliances add up along the way
+    # slip and the impacts of feet on other compliances add up along the way
     assert np.abs(walked - expected).max() < 0.05 * way
     settled = run.t > 0.5
     assert np.abs(walked - expected)[settled, 2].max() < 4e-3
     moved = np.stack([run[f"body {body}.position"] for body in (4, 7, 10, 13)], axis=1)
     assert np.abs(moved - np.array(feet))[settled].max() < 0.06 * way
-    # no foot sinks into the floor by more than the weight on two feet and its landing
+    # no foot sinks into the floor by more than the weight on two feet and its impact
     depth = np.stack([run[f"{geom}-floor.depth"] for geom in geoms], axis=1)
     stands = (depth > 0) & settled[:, None]
     assert stands.sum(axis=1)[settled].mean() > 1.5 and stands.any(axis=0).all()

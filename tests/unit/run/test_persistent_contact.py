@@ -85,7 +85,7 @@ def test_down_an_incline(friction, way):
     plane = contacts.HalfSpace(mb.ground, normal="z")
     mb.rigid_contact(ball, plane, restitution=0.3, friction=friction)
     run = mb.simulate(t_end=2.0, h=1e-2)
-    down = slice(np.flatnonzero(run.t == run.events[-1].t)[-1], None)  # behind the last blow
+    down = slice(np.flatnonzero(run.t == run.events[-1].t)[-1], None)  # behind the last impact
     t, speed, spin = run.t[down], run["ball.velocity"][down, 0], run["ball.omega"][down, 1]
     sliding = G * (np.sin(angle) - friction * np.cos(angle))
     expected = 5 / 7 * G * np.sin(angle) if way == "rolls" else sliding
@@ -167,7 +167,7 @@ def test_it_is_lifted_off_and_falls_back():
     assert height == pytest.approx(0.0, abs=1e-4)
     assert names(run).count("ball-ground bounce left") == 2  # a period of the force later
     assert run["ball-ground bounce.normal_force"].min() > -1e-9
-    assert run["ball.position"][:, 2].min() > 0.1 - 1e-7  # where a blow is found within a step
+    assert run["ball.position"][:, 2].min() > 0.1 - 1e-7  # where an impact is found within a step
     assert balance(run) < 1e-12
 
 
@@ -289,8 +289,8 @@ def test_bounces_that_are_said_again_are_the_same():
     assert mb.system is not system and len(mb._rigid_contacts) == 1
     with pytest.raises(lv.InputError, match="already"):
         mb.rigid_contact(mb.bodies["ball"], mb.ground, name="ball")
-    (plain,) = mb.rigid_contact(mb.bodies["ball"], mb.ground, persistent=False, name="blow")
-    assert plain.element is None and mb._rigid_contacts["blow"] is plain
+    (plain,) = mb.rigid_contact(mb.bodies["ball"], mb.ground, persistent=False, name="impact")
+    assert plain.element is None and mb._rigid_contacts["impact"] is plain
 
 
 def test_what_does_not_land():
@@ -422,9 +422,9 @@ def test_what_lies_is_thrown_up(friction, by, speed):
     mb = placed(friction, velocity=[0.2, 0, 0])
     run = mb.simulate(t_end=3.0, h=0.01, events=[moved("v", by)])
     height, flight = run["ball.position"][:, 2], 2 * speed / G
-    blow = next(event for event in run.events if event.name == "ball-ground bounce")
-    assert blow.t == pytest.approx(0.5 + flight, abs=1e-12)
-    flying = (run.t > 0.5) & (run.t < blow.t)
+    impact = next(event for event in run.events if event.name == "ball-ground bounce")
+    assert impact.t == pytest.approx(0.5 + flight, abs=1e-12)
+    flying = (run.t > 0.5) & (run.t < impact.t)
     t = run.t[flying] - 0.5
     assert height[flying] == pytest.approx(0.1 + speed * t - G * t**2 / 2, abs=1e-12)
     assert np.abs(height[run.t < 0.5] - 0.1).max() < 1e-15 and abs(height[-1] - 0.1) < 1e-15

@@ -1,4 +1,4 @@
-"""Contacts of drawn bodies that are found while they move: the same as contacts of all pairs, at a cost that grows with
+"""Contacts of a group, found during the run: equal to contacts of all pairs, at a cost proportional to
 the number of bodies."""
 
 import dataclasses
@@ -288,8 +288,8 @@ def test_a_chain_falls_on_itself():
     assert min(run[f"l{i}.position"][:, 2].min() for i in range(4)) > 0.0
 
 
-def test_several_crowds_and_shapes_of_many_sizes():
-    """A pocket that is far larger than the rest is compared with all; those of another crowd are not seen."""
+def test_several_groups_and_shapes_of_many_sizes():
+    """A pocket that is far larger than the rest is compared with all; those of another group are not seen."""
     mb = lv.Multibody(gravity=[0, 0, -9.81])
     bowl = contacts.HollowSphere(mb.ground, radius=1.0, at=[0, 0, 1.0])
     marbles = [mb.sphere(f"m{i}", at=[0.09 * i - 0.1, 0, 0.15], radius=0.03 + 0.004 * i, mass=0.1) for i in range(4)]
@@ -365,7 +365,7 @@ def test_a_hundred_bodies_are_compiled_once():
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
-def test_what_a_crowd_refuses():
+def test_errors_of_contact_groups():
     mb, bodies = drawing("spheres")
     mb.contact_group("heap", [*bodies, mb.ground], **laws())
     for scheme in ("lie-em", "livens-em", "imex"):
