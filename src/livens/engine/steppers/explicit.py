@@ -32,6 +32,7 @@ class ExplicitStepper(Stepper):
 
     def __init__(self, compiled: CompiledStep, k: np.ndarray, simd: bool = True) -> None:
         assert compiled.flat_equations.size == 0
+        self._compiled = compiled  # keeps the addresses of the kernels valid
         self._neighbours = compiled.neighbour_list(k)
         self._k, self._h = k, np.nan
         self._simd: SimdStep | None = None
