@@ -1,4 +1,4 @@
-"""Numbers of steps at equal error: equal steps, steps with a tolerance, and reversible steps, of eight mechanisms.
+"""Adaptive steps of eight mechanisms: numbers of steps at equal error, and the cost of control per step.
 
 All schemes have order 2: the error at the end is ``C/n^2`` for n steps. The number of steps at equal error, relative to
 equal steps, is the root of the ratio of the constants C.
@@ -7,13 +7,14 @@ equal steps, is the root of the ratio of the constants C.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import livens as lv
 from benchmarks.case import Log
+from benchmarks.ours import Minimum
 from benchmarks.report import BenchReport, ComparisonRow, Goal
 from livens.models.problem import Problem
 from livens.problems import load
@@ -141,3 +142,55 @@ class AdaptiveSteps:
             for label, steps in (("tolerance", found.tolerance), ("reversible", found.reversible)):
                 case = f"{motion.name}: steps at equal error, {label}"
                 report.lines.append(ComparisonRow(case, steps, "of equal", Goal("<=", goal)))
+
+
+class CostOfControl:
+    """Processor time per step with a tolerance and of reversible steps, relative to equal steps; interleaved runs.
+
+    All runs have about the same number of steps. Reversible steps follow a function of the coordinates, the cheapest
+    scaling.
+    """
+
+    name = "cost of control"
+    #: Index of a motion, and factor of its duration: starts of runs take milliseconds.
+    _MOTIONS = tuple(
+        replace(MOTIONS[i], t_end=factor * MOTIONS[i].t_end) for i, factor in ((0, 20), (1, 20), (4, 2), (7, 40))
+    )
+    _REPEATS = 3
+
+    def __init__(self) -> None:
+        self._options: dict[str, dict[str, dict[str, Any]]] = {}
+        self._times: dict[tuple[str, str], Minimum] = {}
+
+    def run_round(self, first: bool, log: Log) -> None:
+        for motion in self._MOTIONS:
+            log(motion.name)
+            if first:
+                self._prepare(motion)
+            for _ in range(self._REPEATS):
+                for label, options in self._options[motion.name].items():
+                    statistics = motion.run(**options).statistics
+                    self._times[motion.name, label].add(statistics.wall_s / statistics.steps)
+
+    def _prepare(self, motion: Motion) -> None:
+        """Find the tolerance for which the mean step is the equal step, and compile."""
+        steps = motion.run(h=motion.h).statistics.steps
+        tolerance = 1e-4
+        for _ in range(3):  # the number of steps is proportional to tolerance^(-1/2)
+            tolerance *= (motion.run(tolerance=tolerance).statistics.steps / steps) ** 2
+        reversible: dict[str, Any] = dict(h=motion.h, adaptive="reversible", scaling=lambda q: 1.0 + 0 * q[0])
+        motion.run(**reversible)
+        self._options[motion.name] = {
+            "equal": dict(h=motion.h),
+            "tolerance": dict(tolerance=tolerance),
+            "reversible": reversible,
+        }
+        self._times |= {(motion.name, label): Minimum() for label in self._options[motion.name]}
+
+    def add_to_report(self, report: BenchReport) -> None:
+        for motion in self._MOTIONS:
+            equal = self._times[motion.name, "equal"].value
+            for label in ("tolerance", "reversible"):
+                case = f"{motion.name}: time per step, {label}"
+                ratio = self._times[motion.name, label].value / equal
+                report.lines.append(ComparisonRow(case, ratio, "of equal", Goal("<=", 1.05)))

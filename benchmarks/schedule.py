@@ -7,7 +7,7 @@ import platform
 from pathlib import Path
 
 import livens
-from benchmarks.adaptive_steps import AdaptiveSteps
+from benchmarks.adaptive_steps import AdaptiveSteps, CostOfControl
 from benchmarks.ball_bearing import BallBearing
 from benchmarks.balls import Balls
 from benchmarks.beams import Beams
@@ -75,7 +75,7 @@ CASES: tuple[type[Case], ...] = (
         SliderCrank,
         IFToMM,
     ),
-    *(AdaptiveSteps, BallBearing, Balls, JansenWalker, SimdSteps, Animations, ControlLoop),
+    *(AdaptiveSteps, CostOfControl, BallBearing, Balls, JansenWalker, SimdSteps, Animations, ControlLoop),
 )
 
 
