@@ -151,6 +151,13 @@ def test_a_group_with_a_body_twice():
         mb.contact_group("heap", [ball, other, ball], **LAW)
 
 
+def test_a_group_with_a_shape_twice():
+    mb, ball = scene()
+    mb.contact_group("heap", [ball, contacts.Sphere(ball, 0.1), mb.ground], **LAW)
+    with pytest.raises(InputError, match=r"heap: the same shape of 'ball' is in the contact group twice.*leave one"):
+        _ = mb.system
+
+
 def pile():
     """Two balls above the ground, in a contact group."""
     mb, ball = scene()
@@ -165,6 +172,7 @@ def pile():
         lambda mb, ball, other: mb.contact(other, ball, name="again", **LAW),
         lambda mb, ball, other: mb.contact(contacts.Sphere(ball, 0.1), other, name="again", **LAW),
         lambda mb, ball, other: mb.contact(ball, mb.ground, name="again", **LAW),
+        lambda mb, ball, other: mb.contact(contacts.HalfSpace(mb.ground, normal="z"), ball, name="again", **LAW),
         lambda mb, ball, other: mb.contact_group("again", [ball, other], **LAW),
         lambda mb, ball, other: mb.contact_group("again", [mb.ground, other], **LAW),
     ],

@@ -24,6 +24,7 @@ from livens.models.contact_detection import (
 )
 from livens.models.element import Element
 from livens.models.system import System
+from livens.multibody.body import Body
 from livens.multibody.contacts import dissipation as resisting
 from livens.multibody.contacts.checks import GOOD_STEPS_PER_COLLISION, MIN_CHECKED_SPEED, MIN_STEPS_PER_COLLISION
 from livens.multibody.contacts.dissipation import Friction
@@ -246,12 +247,12 @@ class ContactGroup:
         return f"<contact group {self.name}: {len(self.shapes)} shapes>"
 
 
-def _shape_key(shape: CollisionShape) -> tuple[Any, ...]:
+def _shape_key(shape: CollisionShape) -> tuple[Body, object]:
     """Return a key that is equal for shapes of equal geometry on one body."""
     return shape.body, _geometry_key(shape)
 
 
-def _geometry_key(shape: CollisionShape) -> tuple[Any, ...]:
+def _geometry_key(shape: CollisionShape) -> tuple[object, ...]:
     """Return a key that is equal for shapes of equal geometry in the frames of their bodies."""
     sizes = {name: np.asarray(value).tobytes() for name, value in shape.sizes.items()}
     attributes = (
@@ -266,21 +267,28 @@ def _geometry_key(shape: CollisionShape) -> tuple[Any, ...]:
         type(shape),
         surface,
         shape.body.parametrisation,
-        shape.local_position.tobytes(),
-        shape.axes.tobytes(),
+        (shape.local_position + 0.0).tobytes(),  # -0.0 is 0.0
+        (shape.axes + 0.0).tobytes(),
         *sizes.items(),
         (points, *attributes[1:]),
     )
 
 
 def _check_duplicate_pairs(model: ModelBase, detected: DetectedContacts) -> None:
-    """Raise InputError if two shapes touch in a contact group and in a contact of their own, or in two groups.
+    """Raise InputError if two shapes touch in a contact group and in a contact of their own, or twice in groups.
 
     Different shapes of the same bodies may touch in several contacts.
     """
-    groups, first = list[tuple[str, dict[tuple[Any, ...], int]]](), 0
+    groups, first = list[tuple[str, dict[tuple[Body, object], int]]](), 0
     for group in model._contact_groups.values():
-        groups.append((group.name, {_shape_key(shape): first + i for i, shape in enumerate(group.shapes)}))
+        proxies: dict[tuple[Body, object], int] = {}
+        for i, shape in enumerate(group.shapes):
+            if proxies.setdefault(_shape_key(shape), first + i) != first + i:
+                raise InputError(
+                    f"{group.name}: the same shape of '{shape.body.name}' is in the contact group twice, so that its "
+                    "contacts would act twice: leave one of them out"
+                )
+        groups.append((group.name, proxies))
         first += len(group.shapes)
     problem = "touch in the contact group '{}' too, so that their contact would act twice"
     for contact, (name, proxies) in itertools.product(model._pair_contacts.values(), groups):
