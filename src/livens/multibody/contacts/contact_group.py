@@ -282,8 +282,8 @@ def _check_duplicate_pairs(model: ModelBase, detected: DetectedContacts) -> None
     groups, first = list[tuple[str, dict[tuple[Body, object], int]]](), 0
     for group in model._contact_groups.values():
         proxies: dict[tuple[Body, object], int] = {}
-        for i, shape in enumerate(group.shapes):
-            if proxies.setdefault(_shape_key(shape), first + i) != first + i:
+        for proxy, shape in enumerate(group.shapes, first):
+            if proxies.setdefault(_shape_key(shape), proxy) != proxy:
                 raise InputError(
                     f"{group.name}: the same shape of '{shape.body.name}' is in the contact group twice, so that its "
                     "contacts would act twice: leave one of them out"
