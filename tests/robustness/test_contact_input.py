@@ -151,6 +151,53 @@ def test_a_group_with_a_body_twice():
         mb.contact_group("heap", [ball, other, ball], **LAW)
 
 
+def test_a_group_with_a_shape_twice():
+    mb, ball = scene()
+    mb.contact_group("heap", [ball, contacts.Sphere(ball, 0.1), mb.ground], **LAW)
+    with pytest.raises(InputError, match=r"heap: the same shape of 'ball' is in the contact group twice.*leave one"):
+        _ = mb.system
+
+
+def pile():
+    """Two balls above the ground, in a contact group."""
+    mb, ball = scene()
+    other = mb.sphere("other", at=[1, 0, 1], radius=0.1, mass=1.0)
+    mb.contact_group("heap", [ball, other, mb.ground], **LAW)
+    return mb, ball, other
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda mb, ball, other: mb.contact(other, ball, name="again", **LAW),
+        lambda mb, ball, other: mb.contact(contacts.Sphere(ball, 0.1), other, name="again", **LAW),
+        lambda mb, ball, other: mb.contact(ball, mb.ground, name="again", **LAW),
+        lambda mb, ball, other: mb.contact(contacts.HalfSpace(mb.ground, normal="z"), ball, name="again", **LAW),
+        lambda mb, ball, other: mb.contact_group("again", [ball, other], **LAW),
+        lambda mb, ball, other: mb.contact_group("again", [mb.ground, other], **LAW),
+    ],
+)
+def test_a_pair_that_would_act_twice(make):
+    """A contact group contains all pairs of its shapes; another contact of the same shapes would double the force."""
+    mb, ball, other = pile()
+    make(mb, ball, other)
+    with pytest.raises(InputError, match=r"again: the same shapes of .* in the contact group 'heap' too.*leave one"):
+        _ = mb.system
+
+
+def test_other_shapes_and_joined_bodies_of_a_group_take_contacts_of_their_own():
+    """Other shapes of the same bodies, bodies that the group leaves out for their joint, and groups with one common
+    shape."""
+    mb, ball, other = pile()
+    third = mb.sphere("third", at=[2, 0, 1], radius=0.1, mass=1.0)
+    mb.spherical("joint", ball, other, at=[0.5, 0, 1])
+    mb.contact(ball, other, **LAW)
+    mb.contact(contacts.Sphere(ball, 0.05), mb.ground, name="core", **LAW)
+    mb.contact_group("second", [third, mb.ground], **LAW)
+    run = mb.simulate(t_end=1e-3, h=1e-4)
+    assert run.t[-1] == pytest.approx(1e-3)
+
+
 # -- tunnelling of fast small bodies ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("start", [0.0, 0.005, 0.03])
 @pytest.mark.parametrize("way", WAYS)

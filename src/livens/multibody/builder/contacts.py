@@ -181,7 +181,8 @@ class ContactMethods(ModelBase):
         Raises
         ------
         InputError
-            If there are fewer than two bodies, a body occurs twice, or there are too many different shapes.
+            If there are fewer than two bodies, a body occurs twice, or there are too many different shapes. The system
+            of the model raises it if two shapes of the group also touch in another contact or group.
 
         Examples
         --------

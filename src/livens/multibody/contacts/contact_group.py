@@ -24,6 +24,7 @@ from livens.models.contact_detection import (
 )
 from livens.models.element import Element
 from livens.models.system import System
+from livens.multibody.body import Body
 from livens.multibody.contacts import dissipation as resisting
 from livens.multibody.contacts.checks import GOOD_STEPS_PER_COLLISION, MIN_CHECKED_SPEED, MIN_STEPS_PER_COLLISION
 from livens.multibody.contacts.dissipation import Friction
@@ -87,25 +88,7 @@ class ContactGroup:
 
     # -- shape classes and parameters ---------------------------------------------------------------------------------
     def _shape_class(self, shape: CollisionShape) -> int:
-        sizes = {name: np.asarray(value).tobytes() for name, value in shape.sizes.items()}
-        attributes = (
-            getattr(shape, "local_positions", None),
-            getattr(shape, "rounding", 0.0),
-            getattr(shape, "radius", 0.0),
-            getattr(shape, "edges", None),
-        )
-        points = None if attributes[0] is None else np.array(attributes[0]).tobytes()
-        surface = shape.surface if shape.surface is not None else type(shape)
-        key = (
-            type(shape),
-            surface,
-            shape.body.parametrisation,
-            shape.local_position.tobytes(),
-            shape.axes.tobytes(),
-            *sizes.items(),
-            (points, *attributes[1:]),
-        )
-        return self._shape_classes.setdefault(key, len(self._shape_classes))
+        return self._shape_classes.setdefault(_geometry_key(shape), len(self._shape_classes))
 
     def representative_pair(self, a: int, b: int) -> tuple[CollisionShape, CollisionShape]:
         """Return two shapes of these classes that may collide, else raise LookupError."""
@@ -264,6 +247,67 @@ class ContactGroup:
         return f"<contact group {self.name}: {len(self.shapes)} shapes>"
 
 
+def _shape_key(shape: CollisionShape) -> tuple[Body, object]:
+    """Return a key that is equal for shapes of equal geometry on one body."""
+    return shape.body, _geometry_key(shape)
+
+
+def _geometry_key(shape: CollisionShape) -> tuple[object, ...]:
+    """Return a key that is equal for shapes of equal geometry in the frames of their bodies."""
+    sizes = {name: np.asarray(value).tobytes() for name, value in shape.sizes.items()}
+    attributes = (
+        getattr(shape, "local_positions", None),
+        getattr(shape, "rounding", 0.0),
+        getattr(shape, "radius", 0.0),
+        getattr(shape, "edges", None),
+    )
+    points = None if attributes[0] is None else np.array(attributes[0]).tobytes()
+    surface = shape.surface if shape.surface is not None else type(shape)
+    return (
+        type(shape),
+        surface,
+        shape.body.parametrisation,
+        (shape.local_position + 0.0).tobytes(),  # -0.0 is 0.0
+        (shape.axes + 0.0).tobytes(),
+        *sizes.items(),
+        (points, *attributes[1:]),
+    )
+
+
+def _check_duplicate_pairs(model: ModelBase, detected: DetectedContacts) -> None:
+    """Raise InputError if two shapes touch in a contact group and in a contact of their own, or twice in groups.
+
+    Different shapes of the same bodies may touch in several contacts.
+    """
+    groups, first = list[tuple[str, dict[tuple[Body, object], int]]](), 0
+    for group in model._contact_groups.values():
+        proxies: dict[tuple[Body, object], int] = {}
+        for proxy, shape in enumerate(group.shapes, first):
+            if proxies.setdefault(_shape_key(shape), proxy) != proxy:
+                raise InputError(
+                    f"{group.name}: the same shape of '{shape.body.name}' is in the contact group twice, so that its "
+                    "contacts would act twice: leave one of them out"
+                )
+        groups.append((group.name, proxies))
+        first += len(group.shapes)
+    problem = "touch in the contact group '{}' too, so that their contact would act twice"
+    for contact, (name, proxies) in itertools.product(model._pair_contacts.values(), groups):
+        i, j = (proxies.get(_shape_key(shape)) for shape in (contact.shape_a, contact.shape_b))
+        if i is not None and j is not None and detected.may_collide(i, j):
+            raise InputError(
+                f"{contact.name}: the same shapes of '{contact.shape_a.body.name}' and '{contact.shape_b.body.name}' "
+                f"{problem.format(name)}: remove this contact, or leave one of the shapes out of the group"
+            )
+    for (name, proxies), (other_name, other_proxies) in itertools.combinations(groups, 2):
+        common = [(key[0], i) for key, i in proxies.items() if key in other_proxies]
+        for (body_a, i), (body_b, j) in itertools.combinations(common, 2):
+            if detected.may_collide(i, j):
+                raise InputError(
+                    f"{other_name}: the same shapes of '{body_a.name}' and '{body_b.name}' {problem.format(name)}: "
+                    "leave one of the shapes out of one group"
+                )
+
+
 def build_detected_contacts(system: System, model: ModelBase) -> DetectedContacts | None:
     """Return the contact groups of a model as one external force on its system."""
     contact_groups = list(model._contact_groups.values())
@@ -318,9 +362,11 @@ def build_detected_contacts(system: System, model: ModelBase) -> DetectedContact
         first_class += len(contact_group._shape_classes)
     connected = [(bodies[id(shape_a.body_a)], bodies[id(shape_a.body_b)]) for shape_a in model.connections.values()]
     excluded_pairs = frozenset((min(pair), max(pair)) for pair in connected)
-    return DetectedContacts(
+    detected = DetectedContacts(
         system.n, model.dimension, groups, proxies, kernels, gaps, class_pair_points, excluded_pairs
     )
+    _check_duplicate_pairs(model, detected)
+    return detected
 
 
 def _plane(shape: CollisionShape) -> np.ndarray | None:

@@ -76,7 +76,7 @@ def _can_be_sampled(shape: CollisionShape, other: CollisionShape) -> bool:
     """Return whether sample spheres represent a shape well enough on another one."""
     if other.surface is None or not shape.sample_spheres():
         return False
-    if isinstance(shape, (Sphere, PointCloud)):
+    if isinstance(shape, (Sphere, PointCloud)) and not isinstance(shape, ConvexMesh):
         return True
     # ends and corners touch first on flat and hollow surfaces
     return isinstance(other, (HalfSpace, HollowSphere, HollowCylinder)) and isinstance(
