@@ -19,6 +19,7 @@ from torture import (
     busy,
     commands,
     dead_centres,
+    ensemble_kills,
     expressions,
     findings,
     kills,
@@ -49,6 +50,7 @@ def sound(found):
         (dead_centres.run, 25, ("linkages", "dead centres passed", "that kept their branch")),
         (random_mechanics.run, 6, ("random systems", "verdicts that agree")),
         (kills.run, 3, ("kills",)),
+        (ensemble_kills.run, 6, ("kills of ensembles",)),
         (long_run.run, 200_000, ("steps",)),
     ],
 )
