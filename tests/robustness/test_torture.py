@@ -60,6 +60,14 @@ def test_a_small_part(run, count, seen, monkeypatch):
     assert all(counts[name] for name in seen), counts
 
 
+@pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_memory_does_not_grow_with_calls(count, monkeypatch):
+    """In a process of its own, whose caches are empty at the start."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=":")
+    counts = sound(torture.run_cases("varied-calls", SEED, 0, count))
+    assert counts["calls"] == count
+
+
 def test_at_full_size_there_are_enough():
     assert sum(PARTS[name].cases for name in INPUTS) >= 1_000_000
     assert PARTS["valid"].cases >= 100_000 and PARTS["kills"].cases >= 1000 and PARTS["dead-centres"].cases >= 300

@@ -44,6 +44,14 @@ def linkage() -> lv.Problem:
 
 
 @functools.cache
+def arm() -> lv.Multibody:
+    """Return a hinged rod with a symmetry that gravity breaks."""
+    mb = lv.Multibody(planar=True)
+    mb.revolute("hinge", mb.ground, mb.rod("arm", a=[0, 0], b=[1, 0], mass=1.0), at=[0, 0])
+    return mb
+
+
+@functools.cache
 def oscillator() -> lv.System:
     return lv.System(
         "x",
@@ -74,6 +82,10 @@ def run_of_a_problem(chance: random.Random) -> None:
 
 def run_of_a_linkage(chance: random.Random) -> None:
     lv.simulate(linkage(), h=1e-3, t_end=1e-3 * chance.randint(1, _STEPS))
+
+
+def run_of_a_mechanism(chance: random.Random) -> None:
+    arm().simulate(h=0.01, t_end=0.01 * chance.randint(1, _STEPS), parameters={"arm.mass": chance.uniform(0.5, 2.0)})
 
 
 def run_of_a_system(chance: random.Random) -> None:
@@ -142,9 +154,15 @@ def new_mechanism(chance: random.Random) -> None:
     mb.simulate(h=0.01, t_end=0.1)
 
 
+def report(chance: random.Random) -> None:
+    """Report on a run, with an estimate of its errors by further runs."""
+    lv.simulate(linkage(), h=1e-3, t_end=1e-3 * chance.randint(1, _STEPS)).report()
+
+
 CALLS: tuple[Callable[[random.Random], None], ...] = (
     run_of_a_problem,
     run_of_a_linkage,
+    run_of_a_mechanism,
     run_of_a_system,
     controlled_run,
     failing_call,
@@ -154,7 +172,12 @@ CALLS: tuple[Callable[[random.Random], None], ...] = (
     known_equation,
     known_equation_with_arguments,
 )
-CALLS_WITH_NEW_FUNCTIONS: tuple[Callable[[random.Random], None], ...] = (new_equation, new_system, new_mechanism)
+CALLS_WITH_NEW_FUNCTIONS: tuple[Callable[[random.Random], None], ...] = (
+    new_equation,
+    new_system,
+    new_mechanism,
+    report,
+)
 
 
 def run(seed: int, first: int, count: int) -> Findings:
