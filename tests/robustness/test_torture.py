@@ -19,6 +19,7 @@ from torture import (
     busy,
     commands,
     dead_centres,
+    ensemble_kills,
     expressions,
     findings,
     kills,
@@ -49,6 +50,7 @@ def sound(found):
         (dead_centres.run, 25, ("linkages", "dead centres passed", "that kept their branch")),
         (random_mechanics.run, 6, ("random systems", "verdicts that agree")),
         (kills.run, 3, ("kills",)),
+        (ensemble_kills.run, 6, ("kills of ensembles",)),
         (long_run.run, 200_000, ("steps",)),
     ],
 )
@@ -56,6 +58,14 @@ def test_a_small_part(run, count, seen, monkeypatch):
     monkeypatch.setattr(findings, "time", SimpleNamespace(process_time=lambda: 0.0))  # no clock decides here
     counts = sound(run(SEED, 0, count))
     assert all(counts[name] for name in seen), counts
+
+
+@pytest.mark.parametrize("count", [2000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_memory_does_not_grow_with_calls(count, monkeypatch):
+    """In a process of its own, whose caches are empty at the start."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=":")
+    counts = sound(torture.run_cases("varied-calls", SEED, 0, count))
+    assert counts["calls"] == count
 
 
 def test_at_full_size_there_are_enough():

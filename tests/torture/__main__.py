@@ -41,6 +41,8 @@ PARTS = {
     "whole": Part("busy", 1, 1, "run_whole", tests=True),
     "busy": Part("busy", 5, 1, tests=True),
     "kills": Part("kills", 1000, 4),
+    "ensemble-kills": Part("ensemble_kills", 400, 2),
+    "varied-calls": Part("varied_calls", 100_000, 1),
     "valid": Part("scenario_files", 100_000, 4, "run_valid"),
     "long-run": Part("long_run", 1_000_000_000, 1),
     "dead-centres": Part("dead_centres", 300, 2),

@@ -212,11 +212,9 @@ def _consistent_multipliers(result: Result) -> np.ndarray | None:
         system is None or not system.m or system.uses_sparse_path
     ):  # the dense matrix of a large system does not fit in memory
         return None
-    matrix, right_hand_side = equations_of_motion(system).kkt_system
-    acceleration_table = equations_of_motion(system).evaluator(
-        ca.horzcat(ca.densify(matrix), ca.densify(right_hand_side))
-    )
-    table = acceleration_table(result.q[-1], result.v[-1], float(result.t[-1]), result.parameter_segments[-1][1])[0]
+    last = result.q[-1], result.v[-1], float(result.t[-1]), result.parameter_segments[-1][1]
+    *_, matrix, right_hand_side = equations_of_motion(system).initial_state_evaluator(*last)
+    table = np.hstack([matrix, right_hand_side])
     retained = [i for i in range(len(table)) if i - system.n not in result.info.dropped]
     if not np.isfinite(table).all():
         return None

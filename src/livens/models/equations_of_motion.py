@@ -106,7 +106,10 @@ class EquationsOfMotion(SymbolicState):
 
     # -- numeric evaluation -------------------------------------------------------------------------------------------
     def evaluator(self, expression: Expr) -> Evaluator:
-        """Return the evaluator of an expression of q, v, t and k (cached)."""
+        """Return the evaluator of an expression that is an attribute of this object.
+
+        It is cached with its expression as long as this object exists.
+        """
         cached = self._evaluators.get(id(expression))
         if cached is None:
             # the expression is kept alive: its id could be reused otherwise

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import casadi as ca
 import numpy as np
 
+from livens.expressions.evaluate import Evaluator
 from livens.expressions.probe import Probe
 from livens.models.equations_of_motion import equations_of_motion
 from livens.models.initialization.dense import DenseAssembly, gauss_newton_to_constraints
@@ -29,6 +32,38 @@ def has_symmetry(system: System, name: str, parameters: np.ndarray | None = None
         if elementwise is not None:
             return elementwise
     d = equations_of_motion(system)
+    evaluate_changes, evaluate_constraint_changes, depends_on_time = _change_evaluators(system, name)
+    assembly = DenseAssembly(d, TIMES[0], k)
+    later = TIMES[1:] if depends_on_time else ()
+    n_checks = 0
+    for q, v in Probe([d.q, d.v], seed=2).points():
+        (table,) = evaluate_changes(q.ravel(), v.ravel(), TIMES[0], k)
+        if not np.all(np.isfinite(table)):
+            continue
+        if _is_violated(table):  # cheap test first: gravity breaks most symmetries
+            return False
+        tables = (evaluate_changes(q.ravel(), v.ravel(), t, k)[0] for t in later)
+        if any(np.all(np.isfinite(table)) and _is_violated(table) for table in tables):
+            return False
+        position = gauss_newton_to_constraints(assembly, q.ravel()) if system.m else None
+        if position is not None:
+            (table,) = evaluate_constraint_changes(position, v.ravel(), TIMES[0], k)
+            if _is_violated(table):
+                return False
+        n_checks += 1
+        if n_checks == 4:
+            break
+    return n_checks > 0
+
+
+@functools.lru_cache(maxsize=64)
+def _change_evaluators(system: System, name: str) -> tuple[Evaluator, Evaluator, bool]:
+    """Return evaluators of changes along a symmetry and their scales, and True if the first depend on time.
+
+    The first evaluator is of the Lagrangian and of the work of forces, the second of the constraints. Both have the
+    inputs q, v, t and k.
+    """
+    d = equations_of_motion(system)
     generators = system.symmetry_generator(name)(d.q)
     unconstrained, constraint_terms = [], []
     L_q, L_v = ca.gradient(d.T - d.V, d.q), ca.gradient(d.T - d.V, d.v)
@@ -41,26 +76,9 @@ def has_symmetry(system: System, name: str, parameters: np.ndarray | None = None
         )
         unconstrained.append(_change_and_scale(ca.dot(force, xi), _abs_dot(force, xi)))
         constraint_terms.append(ca.horzcat(d.G @ xi, ca.fabs(d.G) @ ca.fabs(xi)))
-    assembly = DenseAssembly(d, TIMES[0], k)
-    state_table, constraint_table = ca.vertcat(*unconstrained), ca.vertcat(*constraint_terms)
-    later = TIMES[1:] if ca.depends_on(state_table, d.t) else ()
-    n_checks = 0
-    for q, v in Probe([d.q, d.v], seed=2).points():
-        table = assembly.matrix(state_table, q.ravel(), v.ravel())
-        if not np.all(np.isfinite(table)):
-            continue
-        if _is_violated(table):  # cheap test first: gravity breaks most symmetries
-            return False
-        tables = (d.evaluator(state_table)(q.ravel(), v.ravel(), t, k)[0] for t in later)
-        if any(np.all(np.isfinite(table)) and _is_violated(table) for table in tables):
-            return False
-        position = gauss_newton_to_constraints(assembly, q.ravel()) if system.m else None
-        if position is not None and _is_violated(assembly.matrix(constraint_table, position, v.ravel())):
-            return False
-        n_checks += 1
-        if n_checks == 4:
-            break
-    return n_checks > 0
+    changes, inputs = ca.vertcat(*unconstrained), [d.q, d.v, d.t, d.k]
+    constraint_changes = Evaluator(inputs, [ca.vertcat(*constraint_terms)])
+    return Evaluator(inputs, [changes]), constraint_changes, bool(ca.depends_on(changes, d.t))
 
 
 def _change_and_scale(change: Expr, scale: Expr) -> Expr:

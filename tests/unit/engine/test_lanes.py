@@ -9,6 +9,8 @@ import casadi as ca
 import numpy as np
 import pytest
 
+import livens as lv
+from livens import math as m
 from livens.engine.codegen import jit
 from livens.engine.codegen.ir_emitter import Emitter
 from livens.engine.codegen.predictor_kernel import predictor_kernel
@@ -80,6 +82,8 @@ def test_code_from_disk_finds_the_library_for_vectors():
 import ctypes
 import dataclasses
 import casadi as ca, numpy as np
+import livens as lv
+from livens import math as m
 from livens.engine.codegen import jit
 from livens.engine.codegen.step_kernels import compile_function_kernel
 from livens.engine.ensemble import lane_loop
@@ -203,3 +207,24 @@ def test_output_rows_end_with_these_steps(steps, final, stride, numbers):
     assert grid.steps_of_rows.tolist() == numbers
     assert grid.times[:-1] == pytest.approx(1.0 + 0.25 * np.array(numbers[:-1]))
     assert grid.times[-1] == pytest.approx(1.0 + 0.25 * steps + final)
+
+
+@pytest.mark.parametrize(
+    "force",
+    [
+        lambda q, v: [m.where((q[0] > 0) & (v[0] > 0), -0.3 * q[0] * v[0], 0.0)],
+        lambda q, v: [m.where((q[0] < 0) | (v[0] < 0), 0.0, -0.3 * q[0] * v[0])],
+        lambda q, v: [np.where(np.logical_and(q[0] > 0, np.logical_not(v[0] < 0)), -0.3 * q[0] * v[0], 0.0)],
+    ],
+    ids=["and", "or", "not"],
+)
+@pytest.mark.parametrize("scheme", ["livens-em", "gauss-2"])
+def test_conditions_of_forces_differ_by_member(force, scheme):
+    """Members of an ensemble that are in different branches at the same time take the steps of single runs."""
+    model = lv.System("x", kinetic=lambda v: v[0] ** 2 / 2, potential=lambda q: q[0] ** 2 / 2, forces=force)
+    starts, options = np.linspace(-1.0, 1.0, 9)[:, None], dict(scheme=scheme, h=0.02, t_end=7.0)
+    many = lv.ensemble(model, q0=starts, v0=np.zeros((9, 1)), **options).arrays["q"]
+    single = np.array([lv.simulate(model, start, [0.0], **options).q for start in starts])
+    np.testing.assert_allclose(many, single, rtol=0, atol=1e-13)
+    free = np.outer(starts, np.cos(np.linspace(0.0, 7.0, 351)))
+    assert np.abs(many[:, :, 0] - free).max() > 0.1  # the force acts

@@ -343,3 +343,38 @@ def test_lanes_have_the_bits_of_single_numbers(width):
     used = [i for i in range(4 * n) if i % 4 < 3 or i == 3]
     assert np.array_equal(lanes.reshape(-1, width).T[:, used], values[:, used])
     assert _in_lanes_and_alone.in_lanes(width) is _in_lanes_and_alone.in_lanes(width)
+
+
+@lowered
+def _conditions(a: F64Array, n: int) -> None:
+    x, y = a[0], a[1]
+    a[2] = 1.0 if x > 0.0 and y > 0.0 else 2.0
+    a[3] = 1.0 if x > 0.0 or y > 0.0 else 2.0
+    a[4] = 1.0 if not x > 0.0 else 2.0
+    a[5] = 1.0 if 0.0 < x < y else 2.0
+    a[6] = 1.0 if x else 2.0
+    a[7] = 1.0 if x in (1.0, 2.0) else 2.0
+    a[8] = 1.0 if n > 3 and x > 0.0 else 2.0
+    a[9] = 1.0 if n > 3 or not (x > 0.0 and y > 0.0) else 2.0
+    a[10] = 1.0 if n > 1 and n < 4 else 2.0
+    a[11] = 1.0 if not (x > 0.0 or y > 0.0) and not (x == y and n > 1) else 2.0
+    a[12] = 1.0 if (n > 3 and a[n] > 0.0) or x > y else 2.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("width", [2, 4, 8])
+def test_conditions_of_floats_differ_by_lane(width, n):
+    """`and`, `or`, `not`, chains of comparisons and `in`, as in Python."""
+    values = np.zeros((4 * width, 13))
+    values[:, :2] = np.random.default_rng(n).choice([-1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.nan], size=(4 * width, 2))
+    for rows in np.split(values, 4):
+        lanes = aligned_zeros(13 * width)
+        lanes.reshape(-1, width)[:] = rows.T
+        _conditions.in_lanes(width)(lanes, n)
+        alone = rows.copy()
+        for single, row in zip(alone, rows, strict=True):
+            _conditions(single, n)
+            expected = row.tolist()
+            _conditions.__wrapped__(expected, n)
+            assert np.array_equal(single, expected, equal_nan=True)
+        assert np.array_equal(lanes.reshape(-1, width).T, alone, equal_nan=True)

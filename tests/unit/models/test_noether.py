@@ -1,8 +1,11 @@
 """Symmetries are recognised where they hold: on the constraints, and not where a force or the weight breaks them."""
 
+import gc
+
 import pytest
 
 import livens as lv
+from livens.expressions.evaluate import Evaluator
 from livens.models.sparse_symmetry_check import has_elementwise_symmetry
 from livens.models.symmetry_check import has_symmetry
 
@@ -77,3 +80,19 @@ def test_elements_show_what_breaks_a_symmetry():
         )
         assert has_elementwise_symmetry(system, "P", system.parameter_vector())
         assert has_elementwise_symmetry(system, "L", system.parameter_vector()) == turns
+
+
+def test_evaluators_do_not_accumulate_with_parameters():
+    """The symmetries of a mechanism are checked for every parameter vector, by functions that are made once."""
+    mb = lv.Multibody(planar=True)
+    mb.revolute("hinge", mb.ground, mb.rod("arm", a=[0, 0], b=[1, 0], mass=1.0), at=[0, 0])
+
+    def evaluators():
+        gc.collect()
+        return sum(isinstance(thing, Evaluator) for thing in gc.get_objects())
+
+    numbers = []
+    for mass in (1.0, 2.0, 3.0):
+        mb.simulate(h=0.01, t_end=0.1, parameters={"arm.mass": mass}).report(accuracy=False)
+        numbers.append(evaluators())
+    assert len(set(numbers)) == 1

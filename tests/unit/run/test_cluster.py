@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -89,6 +90,8 @@ def slow_down(seconds):
     from livens.engine.ensemble import serialized_step
 
     fast = serialized_step.SerializedStep.deserialize
+    if fast.__name__ == "slow":
+        return
 
     def slow(self):
         time.sleep(seconds)
@@ -162,3 +165,50 @@ def test_an_ensemble_that_is_killed_goes_on(tmp_path, monkeypatch):
     with pytest.raises(lv.InputError, match="exists already"):
         lv.ensemble(PENDULUM, **options, out=out)
     lv.ensemble(PENDULUM, **options, out=out, force=True)
+
+
+KILLED_CLIENT = """
+import sys
+import numpy as np
+import distributed
+import livens as lv
+from livens.run.ensemble import execution
+execution._BLOCK_STEPS = 16 * 500
+client = distributed.Client(sys.argv[2])
+print("connected", flush=True)
+lv.ensemble(
+    lv.problems.load("simple-pendulum"), parameters={"g": np.linspace(8.0, 11.0, 160)}, h=1e-3, t_end=0.5, every=100,
+    out=sys.argv[1], client=client,
+)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("suffix", [".zarr", ".h5"])
+def test_clients_and_workers_killed_at_random_times(client, tmp_path, monkeypatch, suffix):
+    """The client is killed ten times, at every other time with a worker; the result is the same bit for bit."""
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 500)
+    options = dict(parameters={"g": np.linspace(8.0, 11.0, 160)}, h=1e-3, t_end=0.5, every=100)
+    lv.ensemble(PENDULUM, **options, out=tmp_path / f"whole{suffix}")
+    environment, chance = {**os.environ, "PYTHONPATH": str(Path(lv.__file__).parents[1])}, random.Random(suffix)
+    kills = files = 0
+    while kills < 10:
+        files += 1
+        assert files < 40
+        out = tmp_path / f"{files}{suffix}"
+        while not out.exists():
+            client.run(slow_down, 0.1, on_error="ignore")
+            command = [sys.executable, "-c", KILLED_CLIENT, str(out), client.scheduler.address]
+            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                assert process.stdout.readline() == b"connected\n"
+                if kills < 10:
+                    time.sleep(chance.uniform(0.0, 1.2))
+                    workers = [pid for pid in client.run(os.getpid, on_error="ignore").values() if pid]
+                    if kills % 2 and workers:
+                        os.kill(chance.choice(workers), signal.SIGKILL)
+                    process.kill()
+                _, errors = process.communicate(timeout=120)
+                assert process.returncode in (0, -signal.SIGKILL), errors.decode()
+                kills += process.returncode == -signal.SIGKILL
+        equal(lv.Ensemble.load(tmp_path / f"whole{suffix}"), lv.Ensemble.load(out))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import livens as lv
+from livens.results.storage import ensemble_zarr, zarr_store
 from livens.results.storage.zarr_store import ZarrArray
 from livens.run.ensemble import execution, partial_results
 
@@ -192,3 +193,38 @@ def test_a_store_in_the_making_survives_a_kill(tmp_path, monkeypatch):
     assert again == [2] and not half.exists()
     equal(lv.ensemble(PENDULUM, parameters=weights, **options), found)
     equal(found, lv.Ensemble.load(out))
+
+
+@pytest.mark.parametrize("place", ["chunks", "metadata", "publish", "remove"])
+def test_a_store_that_is_stopped_while_it_is_completed(many, tmp_path, monkeypatch, place):
+    """It is completed from its blocks, or is complete; temporary files of the killed process are not part of it."""
+    monkeypatch.setattr(execution, "_BLOCK_STEPS", 16 * 50)
+    lv.ensemble(PENDULUM, **MANY, out=tmp_path / "whole.zarr")
+    out, parts = tmp_path / "many.zarr", tmp_path / "many.zarr.parts"
+
+    def stop(*arguments, **named):
+        raise KeyboardInterrupt
+
+    owner, function = {
+        "chunks": (zarr_store.ZarrArray, "write_missing_chunks"),
+        "metadata": (zarr_store, "consolidate"),
+        "publish": (ensemble_zarr, "publish"),
+        "remove": (partial_results.shutil, "rmtree"),
+    }[place]
+    with monkeypatch.context() as stopping, pytest.raises(KeyboardInterrupt):
+        stopping.setattr(owner, function, stop)
+        lv.ensemble(PENDULUM, **MANY, out=out)
+    equal(many, lv.Ensemble.load(out)) if place == "remove" else (parts / "q" / ".0.0.0.99.part").write_bytes(b"half")
+    again = []
+    monkeypatch.setattr(partial_results.ZarrBlockStore, "save", lambda self, n, outcome: again.append(n))
+    if place == "remove":
+        monkeypatch.undo()
+    lv.ensemble(PENDULUM, **MANY, out=out, force=place == "remove")
+    assert not again and not parts.exists()
+    equal(many, lv.Ensemble.load(out))
+    if place != "remove":
+        files = [
+            {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+            for root in (out, tmp_path / "whole.zarr")
+        ]
+        assert files[0] == files[1]

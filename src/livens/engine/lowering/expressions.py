@@ -177,7 +177,7 @@ class ExpressionTranslator(FunctionBuilder):
     def _value_unaryop(self, node: ast.UnaryOp) -> Value:
         value = self._translate(node.operand)
         if isinstance(node.op, ast.Not):
-            return self._emit(f"xor i1 {self._to_bool(value)}, true"), BOOL
+            return self._not(self._to_truth(value))
         if not isinstance(node.op, ast.USub):
             raise self._error(node, "cannot be lowered")
         if value[1] == self._vector:
@@ -209,24 +209,42 @@ class ExpressionTranslator(FunctionBuilder):
         return self._emit(f"{'icmp' if is_integer else 'fcmp'} {relation} {native_type.llvm} {a}, {b}"), BOOL
 
     def _value_boolop(self, node: ast.BoolOp) -> Value:
-        result = self._alloca(BOOL, "found")
+        """Emit `and` or `or`; further operands are computed while the result is not known in all lanes."""
+        uniform, by_lane, is_mask = self._alloca(BOOL, "found"), self._alloca(self._mask, "found"), False
         (after,) = self._new_labels("known")
         for i, part in enumerate(node.values):
-            truth = self._to_bool(self._translate(part))
-            self._lines.append(f"store i1 {truth}, ptr {result}")
+            truth = self._to_truth(self._translate(part))
+            is_mask |= truth[1] is not BOOL
+            if not is_mask:
+                self._lines.append(f"store i1 {truth[0]}, ptr {uniform}")
+            undecided = truth if isinstance(node.op, ast.And) else self._not(truth)
+            if self._width > 1:
+                mask = self._combine_masks(node.op, by_lane if i else "", truth)
+                self._lines.append(f"store {self._mask.llvm} {mask[0]}, ptr {by_lane}")
+                undecided = (mask if isinstance(node.op, ast.And) else self._not(mask)) if is_mask else undecided
             if i == len(node.values) - 1:
                 break
             (next_label,) = self._new_labels("next")
-            if isinstance(node.op, ast.And):
-                self._cond_branch(truth, next_label, after)
-            else:
-                self._cond_branch(truth, after, next_label)
+            self._cond_branch(self._to_bool(undecided), next_label, after)
             self._start_block(next_label)
         self._start_block(after)
-        return self._emit(f"load i1, ptr {result}"), BOOL
+        if is_mask:
+            return self._emit(f"load {self._mask.llvm}, ptr {by_lane}"), self._mask
+        return self._emit(f"load i1, ptr {uniform}"), BOOL
+
+    def _combine_masks(self, operator: ast.boolop, stored: str, truth: Value) -> Value:
+        """Return the conjunction or disjunction of a stored mask, if there is one, and a condition."""
+        llvm, operand = self._mask.llvm, truth[0]
+        if truth[1] is BOOL:
+            none = f"<{', '.join(['i1 false'] * self._width)}>"
+            operand = self._emit(f"select i1 {operand}, {llvm} {self._all_true(self._mask)}, {llvm} {none}")
+        if stored:
+            known = self._emit(f"load {llvm}, ptr {stored}")
+            operand = self._emit(f"{'and' if isinstance(operator, ast.And) else 'or'} {llvm} {known}, {operand}")
+        return operand, self._mask
 
     def _value_ifexp(self, node: ast.IfExp) -> Value:
-        test = self._translate(node.test)
+        test = self._to_truth(self._translate(node.test))
         if self._width > 1 and test[1] == self._mask:
             return self._select(test[0], self._translate(node.body), self._translate(node.orelse))
         yes, no, after = self._new_labels("yes", "no", "after")

@@ -147,20 +147,36 @@ class FunctionBuilder:
         """Return the components of a vector of space per lane."""
         return [self._emit(f"extractvalue {self._vector.llvm} {vector}, {i}") for i in range(3)]
 
-    def _to_bool(self, value: Value) -> str:
+    def _to_truth(self, value: Value) -> Value:
+        """Return a value as a condition: one per lane for floats and conditions in lanes, else a single one."""
         operand, native_type = value
+        if self._width > 1 and native_type == self._mask:
+            return value
         if self._width > 1 and native_type == self._float:
             zero = self._convert(("0", INT), native_type)
-            operand = self._emit(f"fcmp une {native_type.llvm} {operand}, {zero}")
-            native_type = self._mask
-        if self._width > 1 and native_type == self._mask:
-            bits = self._emit(f"bitcast {native_type.llvm} {operand} to i{self._width}")
-            return self._emit(f"icmp ne i{self._width} {bits}, 0")
+            return self._emit(f"fcmp une {native_type.llvm} {operand}, {zero}"), self._mask
         if native_type is BOOL:
-            return operand
+            return value
         if native_type is FLOAT:
-            return self._emit(f"fcmp une double {operand}, {literal(0.0)}")
-        return self._emit(f"icmp ne i64 {self._convert(value, INT)}, 0")
+            return self._emit(f"fcmp une double {operand}, {literal(0.0)}"), BOOL
+        return self._emit(f"icmp ne i64 {self._convert(value, INT)}, 0"), BOOL
+
+    def _to_bool(self, value: Value) -> str:
+        """Return a value as a single condition: true in any lane."""
+        truth, native_type = self._to_truth(value)
+        if native_type is BOOL:
+            return truth
+        bits = self._emit(f"bitcast {native_type.llvm} {truth} to i{self._width}")
+        return self._emit(f"icmp ne i{self._width} {bits}, 0")
+
+    def _all_true(self, native_type: NativeType) -> str:
+        """Return a condition that is true, in every lane if there is one per lane."""
+        return "true" if native_type is BOOL else f"<{', '.join(['i1 true'] * self._width)}>"
+
+    def _not(self, truth: Value) -> Value:
+        """Return the negation of a condition."""
+        operand, native_type = truth
+        return self._emit(f"xor {native_type.llvm} {operand}, {self._all_true(native_type)}"), native_type
 
     def _pointer(self, value: Value) -> str:
         return self._emit(f"inttoptr i64 {value[0]} to ptr") if value[1] is INT else value[0]

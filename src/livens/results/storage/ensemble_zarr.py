@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from livens.results.ensemble import Ensemble
 
 FORMAT = "livens-ensemble-zarr-1"
+#: Folder of the blocks inside an unfinished store; it remains if the process is killed while it is removed.
+PRIVATE_FOLDER = ".livens"
 SUMMARY = ("max_energy_drift", "max_energy_increment", "max_constraint", "max_velocity_constraint")
 REDUCED = ("mean", "lowest", "highest", "counts", "edges")
 _MOMENTUM = "summary.momentum_drift."
@@ -117,7 +119,8 @@ def check_writable(path: Path, force: bool) -> None:
 
 def _is_livens_store(path: Path) -> bool:
     try:
-        return zarr_store.has_only_store_files(path) and str(zarr_store.read_attributes(path)["format"]) == FORMAT
+        has_only_store_files = zarr_store.has_only_store_files(path, allowed=(PRIVATE_FOLDER,))
+        return has_only_store_files and str(zarr_store.read_attributes(path)["format"]) == FORMAT
     except (OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -140,7 +143,11 @@ def save(ensemble: Ensemble, path: Path, *, force: bool) -> Path:
 
 
 def write_remaining(ensemble: Ensemble, store: Path, rows: np.ndarray, existing: Collection[str] = ()) -> None:
-    """Write all arrays missing in a store; `rows` is the member index of each row along the first axis."""
+    """Write all arrays missing in a store; `rows` is the member index of each row along the first axis.
+
+    Temporary files of processes that were killed are removed.
+    """
+    zarr_store.remove_temporary_files(store)
     other_arrays = other_columns(ensemble)
     for name, (dims, values) in {**state_columns(ensemble), **other_arrays}.items():
         if name not in existing:

@@ -159,6 +159,12 @@ def consolidate(store: Path, attributes: Mapping[str, object]) -> None:
     _write_json(store / ".zmetadata", {"zarr_consolidated_format": 1, "metadata": metadata})
 
 
+def remove_temporary_files(store: Path) -> None:
+    """Remove the temporary files in a store and in its arrays, which killed processes leave."""
+    for path in [*store.glob(".*.part"), *store.glob("*/.*.part")]:
+        path.unlink(missing_ok=True)
+
+
 def has_only_store_files(store: Path, allowed: Collection[str] = ()) -> bool:
     """Return True if a folder contains only the files of a store: no links and no nested folders."""
     if store.is_symlink() or not store.is_dir():

@@ -26,6 +26,7 @@ from livens.errors import InputError, WriteError
 from livens.results.ensemble import Ensemble
 from livens.results.storage import ensemble_zarr, zarr_store
 from livens.results.storage.atomic import replace_atomically, write_atomically
+from livens.results.storage.ensemble_zarr import PRIVATE_FOLDER
 from livens.results.storage.zarr_store import ZarrArray
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 _BLOCK_FILE = re.compile(r"about\.json|\d{6,}\.npz|\.(about\.json|\d{6,}\.npz)\.\d+(\.part)?")
 #: Largest header of an array in a block file, in bytes.
 _MAX_HEADER_BYTES = 4096
-#: Folder of the private files inside an unfinished Zarr store.
-_PRIVATE_FOLDER = ".livens"
 
 
 def check_writable(out: Path, force: bool) -> None:
@@ -58,8 +57,8 @@ def _is_block_folder(folder: Path) -> bool:
     """Return True if a folder contains only block files of an ensemble and its unfinished Zarr store."""
     if folder.is_symlink() or not folder.is_dir():
         return False
-    private_folders = [folder / _PRIVATE_FOLDER] if os.path.lexists(folder / _PRIVATE_FOLDER) else []
-    if private_folders and not zarr_store.has_only_store_files(folder, allowed=(_PRIVATE_FOLDER,)):
+    private_folders = [folder / PRIVATE_FOLDER] if os.path.lexists(folder / PRIVATE_FOLDER) else []
+    if private_folders and not zarr_store.has_only_store_files(folder, allowed=(PRIVATE_FOLDER,)):
         return False
     return all(
         directory.is_dir()
@@ -88,10 +87,10 @@ def finalize(ensemble: Ensemble, out: Path, job: EnsembleJob | None, force: bool
     else:
         missing = np.setdiff1d(np.arange(job.columns.n_members), job.columns.members)
         try:
-            shutil.rmtree(folder / _PRIVATE_FOLDER)
             member_order = np.concatenate([job.columns.members, missing]).astype(np.int64)
             ensemble_zarr.write_remaining(ensemble, folder, member_order, existing=job.columns.variables)
             ensemble_zarr.publish(folder, out, force=force)
+            shutil.rmtree(out / PRIVATE_FOLDER)  # blocks remain readable until the store has its final path
         except OSError as error:
             raise WriteError(f"cannot write the ensemble '{out}': {error.strerror or error}") from None
     remove_blocks(folder)
@@ -212,7 +211,7 @@ class ZarrBlockStore(BlockStore):
 
     @staticmethod
     def _private_folder_of(folder: Path) -> Path:
-        return folder / _PRIVATE_FOLDER
+        return folder / PRIVATE_FOLDER
 
     def _initialise(self, job: EnsembleJob) -> None:
         zarr_store.create_group(self.folder)
@@ -223,7 +222,9 @@ class ZarrBlockStore(BlockStore):
             ZarrArray.create(self.folder, name, (job.columns.n_members, *row), (size, *row), float, axes)
 
     def _load_states(self, index: int) -> dict[str, np.ndarray]:
-        chunks = [ZarrArray.open(self.folder, name).read_chunk(index) for name in self._variables]
+        block = self._job.blocks[index]  # the last chunk has space for members that cannot start
+        size = block.stop - block.start
+        chunks = [ZarrArray.open(self.folder, name).read_chunk(index)[:size] for name in self._variables]
         return {"states": np.concatenate([chunk if chunk.ndim == 3 else chunk[:, :, None] for chunk in chunks], axis=2)}
 
     def save(self, index: int, outcome: EnsembleArrays) -> None:
