@@ -354,6 +354,20 @@ def test_curvature_of_a_hamiltonian():
         lv.simulate(kepler, q0=[0.4, 0], p0=[0, 2.0], scheme="step-density", scaling=force, h=0.02, t_end=5.0)
 
 
+@pytest.mark.parametrize("omega", [0.5, 2.0, 10.0])
+@pytest.mark.parametrize("scheme", ["implicit-midpoint", "livens-em", "livens-midpoint"])
+def test_curvature_is_the_local_error_of_a_circular_motion(omega, scheme):
+    """The delay of a step is ``h^3 (|a|/|v|)^2/12``; with steps of the scaling it does not depend on the rate."""
+    scaling = lv.scaling.curvature(1e-6, 1e-6)
+    spring = lv.System("x y", kinetic=lambda v: v @ v / 2, potential=lambda q: omega**2 * (q @ q) / 2)
+    h, start = 0.02 * omega ** (-2 / 3), dict(q0=[1.0, 0.0], v0=[0.0, omega])
+    run = lv.simulate(spring, **start, scheme=scheme, h=h, t_end=h)
+    delay = abs(h - np.arctan2(run.q[-1, 1], run.q[-1, 0]) / omega)
+    assert delay == pytest.approx(0.02**3 / 12, rel=1e-3)
+    phase = lv.Hamiltonian("x y", kinetic=lambda p: p @ p / 2, potential=lambda q: omega**2 * (q @ q) / 2)
+    assert scaling.evaluate_checked(phase, q=[1.0, 0.0], p=[0.0, omega]) == pytest.approx(omega ** (-2 / 3), rel=1e-6)
+
+
 def test_curvature_of_redundant_constraints():
     """A slider-crank with a redundant constraint: energy and constraints exact, accelerations unique."""
     problem = lv.problems.load("slider-crank", torque=0.0, friction=0.0, rate=20.0)

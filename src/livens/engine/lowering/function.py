@@ -8,7 +8,7 @@ import functools
 import inspect
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
@@ -86,6 +86,18 @@ class NativeFunction:
     def compile(self) -> None:
         """Compile the function."""
         _ = self._entry
+
+    def with_leading(self, *arguments: object) -> Callable[..., Any]:
+        """Return the function with its first arguments fixed; further arrays are given by their addresses.
+
+        The conversion of an array takes longer than a short native call. The caller keeps the arrays alive.
+        """
+        entry, by_address = self._entry
+        leading = list(arguments)
+        for i, native_type in by_address:
+            if i < len(leading):
+                leading[i] = to_slot(leading[i], native_type)
+        return functools.partial(entry, *leading)
 
     def __call__(self, *arguments: object) -> bool | int | None:
         entry, by_address = self._entry

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Secant iteration for the logarithm of a step size: largest number of attempts, residual at round-off, and residual
 #: below which a stagnating iteration has converged.
-_MAX_ATTEMPTS, _ROUND_OFF, _CONVERGED = 25, 1e-14, 1e-9
+_MAX_ATTEMPTS, _ROUND_OFF, _CONVERGED = 25, 4e-14, 1e-9
 #: Range of the derivative by differences, which is near 1 at the solution; outside of it, a fixed-point step is taken.
 _MIN_DERIVATIVE, _MAX_DERIVATIVE = 0.2, 5.0
 #: Largest logarithm of a step size in a message; the exponential of larger ones overflows.
@@ -101,13 +101,14 @@ class StepDensityStepper(Stepper):
             size = h * math.exp(x)
             if not (0.0 < size < math.inf and steps.attempt(s, t, size)):
                 break
-            new = steps.end_state(s, t, size)
+            new = steps.end_state(s, t, size) if self._equations.uses_multipliers else steps.state(s + 1)
             log_scaling, accelerations = self._equations.log_scaling(old, new, step_inputs(size, t, self._k), h)
             residual = x - log_scaling
             stagnates = i > 1 and abs(residual) <= _CONVERGED and not abs(residual) < 0.5 * abs(residual_last)
             if abs(residual) <= _ROUND_OFF or stagnates:
                 return size, True, accelerations
-            derivative = (residual - residual_last) / (x - x_last) if i else 1.0
+            # the first residual is the change of log g from step to step, half of which follows a change of the size
+            derivative = (residual - residual_last) / (x - x_last) if i else 1.0 + residual / 2
             if not _MIN_DERIVATIVE < derivative < _MAX_DERIVATIVE:
                 derivative = 1.0
             x_last, residual_last, x = x, residual, x - residual / derivative

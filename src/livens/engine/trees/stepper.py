@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
@@ -222,8 +222,11 @@ class TreeStepper(Stepper):
             if policy is not None:
                 expand_rows(*arrays, policy.h, policy.t_origin, policy.step0, steps, len(steps), rows)
             else:
-                for i, s in enumerate(steps.tolist()):
-                    expand_rows(*arrays, t_nodes[s + 1] - t_nodes[s], t_nodes[s], -s, steps[i : i + 1], 1, rows[i])
+                expand: Callable[..., None] = expand_rows.with_leading(*arrays)  # type: ignore[attr-defined]
+                number, row = steps.ctypes.data, rows.ctypes.data
+                for s in steps.tolist():
+                    expand(t_nodes[s + 1] - t_nodes[s], t_nodes[s], -s, number, 1, row)
+                    number, row = number + steps.itemsize, row + rows.strides[0]
             Z[computed] = rows
         for i in np.flatnonzero(~computed).tolist():
             Z[i] = fallback_rows.get(int(numbers[i]), state.z)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from livens.engine.trees.time_loop import advance_tree
 from livens.engine.variable_steps import VariableSteps
 
 if TYPE_CHECKING:
+    from livens.engine.trees.arrays import TreeModel
     from livens.engine.trees.stepper import TreeStepper, TreeWorkspace
 
 
@@ -28,16 +30,20 @@ class TreeSteps(VariableSteps):
         self._model, self.t_start, self._h_last = stepper.model, initial.t, 0.0
         self._double_unknowns = np.zeros(0)  # unknowns of the last double step
         self._times = np.full(w.n_steps + 1, initial.t)  # start times of the steps up to the last attempt
+        self._row, self._step_number = initial.z.copy(), np.zeros(1, dtype=np.int64)  # one state and its step
+        self._addresses = w.states.ctypes.data, self._step_number.ctypes.data, self._row.ctypes.data
+        trees = self._model.arrays, self._model.output
+        self._advance = _bind_advance(self._model, w)
+        self._expand_node = expand_state.with_leading(*trees)  # type: ignore[attr-defined]
+        self._expand_step = expand_rows.with_leading(*trees, w.states, w.X, w.work)  # type: ignore[attr-defined]
 
     def attempt(self, s: int, t: float, h: float) -> bool:
-        w = self._w
         if s:
             self._h_last = t - self._times[s - 1]
         self._times[s] = t
         is_slow = not self._h_last or abs(h - self._h_last) <= MAX_SLOW_CHANGE * self._h_last
         n_history = min(self._n_history + s, POLYNOMIAL_POINTS) if is_slow else 1
-        arrays = w.states, w.X, w.work, w.monitor, w.newton_iterations
-        return bool(advance_tree(self._model.arrays, *arrays, h, t, -s, s, s + 1, n_history) > s)
+        return bool(self._advance(h, t, -s, s, s + 1, n_history) > s)
 
     def take_between_estimates(
         self,
@@ -56,16 +62,16 @@ class TreeSteps(VariableSteps):
         )
 
     def state(self, s: int) -> np.ndarray:
-        z = self._initial.z.copy()
-        if s:
-            expand_state(self._model.arrays, self._model.output, self._w.states[s], z)
-        return z
+        if not s:
+            return self._initial.z.copy()
+        states, _, row = self._addresses
+        self._expand_node(states + s * self._w.states.strides[0], row)
+        return self._row.copy()
 
     def end_state(self, s: int, t: float, h: float) -> np.ndarray:
-        w, rows = self._w, self._initial.z[None, :].copy()
-        step = np.array([s], dtype=np.int64)
-        expand_rows(self._model.arrays, self._model.output, w.states, w.X, w.work, h, t, -s, step, 1, rows)
-        return rows[0]
+        self._step_number[0] = s
+        self._expand_step(h, t, -s, self._addresses[1], 1, self._addresses[2])
+        return self._row.copy()
 
     def unsolved(self, s: int, h: float) -> StepFailure:
         reason = f"no step of at least {h:.3g} succeeded: its equations could not be solved"
@@ -97,13 +103,23 @@ class TreeSteps(VariableSteps):
         """Workspace of one step for error estimates."""
         return self._stepper.new_workspace(1)
 
+    @functools.cached_property
+    def _advance_trial(self) -> Callable[..., int]:
+        """Function that takes a step in the workspace for error estimates."""
+        return _bind_advance(self._model, self._trial)
+
     def _end_of_trial(self, state: np.ndarray, guess: np.ndarray, h: float, t: float) -> np.ndarray | None:
         """Return the full state after a step from a compact state, or None if it is not solved."""
-        trial, model = self._trial, self._model
+        trial = self._trial
         trial.states[0], trial.X[HISTORY - 1], trial.work[0] = state, guess, 0.0
-        arrays = trial.states, trial.X, trial.work, trial.monitor, trial.newton_iterations
-        if advance_tree(model.arrays, *arrays, h, t, 0, 0, 1, 1) < 1:
+        if self._advance_trial(h, t, 0, 0, 1, 1) < 1:
             return None
-        z = self._initial.z.copy()
-        expand_state(model.arrays, model.output, trial.states[1], z)
-        return z
+        self._expand_node(trial.states[1].ctypes.data, self._addresses[2])
+        return self._row.copy()
+
+
+def _bind_advance(model: TreeModel, w: TreeWorkspace) -> Callable[..., int]:
+    """Return `advance_tree` on the arrays of a workspace, as a function of step size, times and step numbers."""
+    arrays = model.arrays, w.states, w.X, w.work, w.monitor, w.newton_iterations
+    bound: Callable[..., int] = advance_tree.with_leading(*arrays)  # type: ignore[attr-defined]
+    return bound

@@ -85,6 +85,14 @@ class StepDensityEquations(StepEquations):
         g = self._scheme.scaling_of_step(self._model, self.base.layout, old, new, c, unit, a)
         return ca.Function("log_scaling", [old, new, c, unit, a], [ca.densify(ca.log(g))])
 
+    @functools.cached_property
+    def uses_multipliers(self) -> bool:
+        """True if the scaling of a step depends on its multipliers."""
+        layout, arguments = self.base.layout, self._log_scaling.sx_in()
+        if "multipliers" not in layout:
+            return False
+        return bool(ca.depends_on(self._log_scaling(*arguments), arguments[1][layout["multipliers"]]))
+
     @property
     def _n_parameters(self) -> int:
         return int(self._model.view.k.numel())
