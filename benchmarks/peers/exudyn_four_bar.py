@@ -74,8 +74,8 @@ class Linkage:
         integration.generalizedAlpha.spectralRadius = 0.9
         integration.newton.useModifiedNewton = modified
         settings.linearSolver.solverType = getattr(exudyn.LinearSolverType, solver)
-        settings.solve_attached_rhs.file.write = False
-        settings.solve_attached_rhs.sensors.writePeriod = H
+        settings.solution.file.write = False
+        settings.solution.sensors.writePeriod = H
         method = exudyn.DynamicSolverType.GeneralizedAlpha
         return seconds(lambda: self.system.SolveDynamic(settings, solverType=method))
 

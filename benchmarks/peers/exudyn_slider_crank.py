@@ -70,8 +70,8 @@ def angle(h: float) -> float:
     integration.generalizedAlpha.spectralRadius = 0.9
     integration.newton.useModifiedNewton = True
     settings.linearSolver.solverType = exudyn.LinearSolverType.EXUdense
-    settings.solve_attached_rhs.file.write = False
-    settings.solve_attached_rhs.sensors.writePeriod = crank.T_END
+    settings.solution.file.write = False
+    settings.solution.sensors.writePeriod = crank.T_END
     system.SolveDynamic(settings, solverType=exudyn.DynamicSolverType.GeneralizedAlpha)
     return crank.ANGLE + float(system.systemData.GetODE2Coordinates()[2])
 

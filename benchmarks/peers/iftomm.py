@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.peers.clock import seconds
 from benchmarks.peers.iftomm_drawings import benchmark_mechanism
+from livens.expressions.parameters import ParameterNamespace
 from livens.models.element import Element
 from livens.multibody.body import Marker
 from livens.multibody.multibody import Multibody
@@ -92,7 +93,7 @@ def in_exudyn(mb: Multibody, output: Output, t_end: float) -> Callable[[float], 
     for name, (element_type, definition) in mb._definitions.items():
         values = mb._force_elements[name].parameters.values
         if element_type == "motor":  # constant torque in a joint with the ground
-            rotor_marker = marker(definition[0].second.name, np.zeros(mb.dimension))
+            rotor_marker = marker(definition[0].body_b.name, np.zeros(mb.dimension))
             system.AddLoad(
                 items.LoadTorqueVector(markerNumber=rotor_marker, loadVector=[0, 0, torque(mb._force_elements[name])])
             )
@@ -176,7 +177,7 @@ def in_mujoco(mb: Multibody, output: Output, t_end: float) -> Callable[[float], 
 def torque(motor: Element) -> float:
     """Return the torque of a motor with a constant law."""
     through: Any = motor.functions["forces"]
-    return float(through.energy([1.0, 0.0], [0.0, 0.0], 0.0, None)[1])
+    return float(through.energy([1.0, 0.0], [0.0, 0.0], 0.0, ParameterNamespace(motor.parameters.values))[1])
 
 
 def _states(mb: Multibody) -> dict[str, tuple[Any, Any, Any, Any]]:
