@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from test_closures_on_trees import add_closure, closed_chain
-from test_trees import landing_feet, legged_robot, planar_tree, tree
+from test_trees import feet_at_impact, legged_robot, planar_tree, tree
 
 import livens as lv
 from livens.engine.newton.step_size_control import initial_controller_state
@@ -29,7 +29,7 @@ MECHANISMS = {
     "legs": (legged_robot, 2e-3, True),
     "plane": (lambda: planar_tree(IN_PLANE, (-1, 0, 1, 0, 3), 2, floating=True, laws=True), 0.01, False),
     "loop in the plane": (planar_loop, 0.01, False),
-    "legs in the plane": (landing_feet, 2e-3, True),
+    "legs in the plane": (feet_at_impact, 2e-3, True),
 }
 
 
