@@ -145,7 +145,7 @@ class AdaptiveSteps:
 
 
 class CostOfControl:
-    """Processor time per step with a tolerance and of reversible steps, relative to equal steps; interleaved runs.
+    """Time per step with a tolerance and of reversible steps, relative to equal steps; interleaved runs.
 
     All runs have about the same number of steps. Reversible steps follow a function of the coordinates, the cheapest
     scaling.
